@@ -62,6 +62,8 @@ H5PYS := target/h5pys
 PYTEST = $(BIN)/pytest -n auto --dist loadfile --durations 10
 # maturin and the linters are found by name; a virtual environment is never activated.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# Tests start many Pythons; each would compile what it imports.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 RUST := $(shell find crates -name '*.rs' -o -name '*.c' -o -name Cargo.toml) Cargo.toml Cargo.lock rust-toolchain.toml

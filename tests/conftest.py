@@ -4,8 +4,7 @@
 it does, so that nobody has to keep a list of them.
 """
 
-from __future__ import annotations
-
+import gc
 import multiprocessing.util
 import os
 import signal
@@ -177,6 +176,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what Windows, or wine, cannot do."""
     if sys.platform == "win32":
         skip_on_windows(items)
+
+
+def pytest_collection_finish() -> None:
+    """Have the garbage collector pass over what is there: tests that call it go by what is new."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -11,8 +11,6 @@ crash or a hang is a finding with a seed and not the end of the run.  One attemp
 ``python -m tests.attack NAME --seed 123``.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How are attacks run for minutes or hours?  In child processes, in turns, until time is up."""
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys

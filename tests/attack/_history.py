@@ -3,8 +3,6 @@
 A history is drawn from a seed, so that whoever examines the file knows what was written.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ and their end is found by trying.  The blocks of array indexes are long, and the
 from what the array's header says; long ones are cut into pages, each with a checksum of its own.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 import struct

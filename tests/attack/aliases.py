@@ -5,8 +5,6 @@ datasets, wrapped and patched h5py objects lead to their datasets, from these fi
 third one that is only read.  Whichever way is taken, a NumPy array says what is there.
 """
 
-from __future__ import annotations
-
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path

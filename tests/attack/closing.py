@@ -4,8 +4,6 @@ A write that has returned is in the file, or whoever closed the file was told th
 write that comes too late is refused.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import random

@@ -6,8 +6,6 @@ Where h5py raises, chunkwise raises; where h5py gives values, chunkwise gives th
 of its own.
 """
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 There is the whole file, or an error within seconds and no file; a source stays as it was.
 """
 
-from __future__ import annotations
-
 import hashlib
 import time
 from pathlib import Path

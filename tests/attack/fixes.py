@@ -4,8 +4,6 @@ Shapes, chunks, types and filters are random and mostly bad.  Each fix is pasted
 it is printed; the copy must hold every object, attribute and value, and the finding be gone.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from pathlib import Path

@@ -4,8 +4,6 @@ Rows are written in slices, lists and masks until there is no room, and a few mo
 row that a flush has confirmed holds its value, or one that was written later.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random

@@ -4,8 +4,6 @@ What a flush has confirmed is there, also where it was written again after it; a
 within a flush leaves what no rule describes.  See `docs/writing.md`.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import time

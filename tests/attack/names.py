@@ -6,8 +6,6 @@ are no UTF-8) goes through every command.  Nothing raw may arrive, no line may b
 no command may fail for the name.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import pty

@@ -4,8 +4,6 @@ With ``H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS`` a resize changes how chunks at the
 chunkwise and h5py write in turns; both must read what a NumPy array says.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

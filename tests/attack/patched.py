@@ -3,8 +3,6 @@
 Values, types, shapes, flags, and of what h5py refuses the exception's class and message.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from pathlib import Path

@@ -5,8 +5,6 @@ filters: assignments of every kind, also below h5py's own methods, resizes, flus
 deleted and made anew, files closed and opened again.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from pathlib import Path

@@ -6,8 +6,6 @@ target and the folders on the way there.  What the links lead to must stay as it
 planted must still be there, and a result that is there is right.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random

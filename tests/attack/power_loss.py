@@ -5,8 +5,6 @@ images are made as storage may hold them: everything up to an fsync that has ret
 came later nothing, or sectors drawn at random.
 """
 
-from __future__ import annotations
-
 import os
 import struct
 import subprocess

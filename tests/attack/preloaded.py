@@ -5,8 +5,6 @@ them in every way that HDF5 has, and goes on using what it has closed.  It must 
 leave the same files.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import shutil

@@ -3,8 +3,6 @@
 All ranks end within seconds, and what has the target's name is complete.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -4,8 +4,6 @@ Files are those of `tests.support.matrix` (types, layouts, filters, shapes, also
 and sparse ones too large for memory.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@ All ranks end within seconds.  The source stays as it was; the target is complet
 the next run, which goes on from what is there or begins anew, makes it and leaves nothing else.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import signal

@@ -4,8 +4,6 @@ A random file is repacked, in place or beside it, while one call that changes fi
 from one on, flips a bit, is dropped, writes half, fails, or kills the process.
 """
 
-from __future__ import annotations
-
 import random
 import shutil
 import sys

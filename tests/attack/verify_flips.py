@@ -4,8 +4,6 @@ Where every byte has a checksum (new formats, Fletcher-32), whatever is not foun
 that h5py reads; elsewhere, whatever h5py refuses to read is found.
 """
 
-from __future__ import annotations
-
 import random
 import zlib
 from pathlib import Path

@@ -4,8 +4,6 @@ Random writes, resizes and flushes of one dataset, of any type behind any filter
 ones of a NumPy array.
 """
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Do access patterns cover an array exactly once, and are bad ones refused?"""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Do patterns that name dimensions, and their weights, mean what they say, everywhere?"""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 How long either takes is not tested here: that is what `make bench-c` measures.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import subprocess

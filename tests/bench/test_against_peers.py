@@ -3,8 +3,6 @@
 On tiny arrays, and mostly in this process: how fast anything is is `make bench`'s business.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import json

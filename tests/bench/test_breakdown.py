@@ -1,7 +1,5 @@
 """Is the time of a walk taken apart rightly, and are chunk loads counted to the chunk?"""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os

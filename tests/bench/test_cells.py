@@ -1,7 +1,5 @@
 """Unions of cells between random planes: what is drawn, how it is written, who reads it alike."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Is one wrong element enough, wherever it lies?"""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What does `chunkwise bench` print, and with which exit code does it end?"""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Do tables tell peak memory and sizes of files where trials differ in them, and only there?"""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What does `chunkwise compare` find between saved runs, print, and end with?"""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable
@@ -20,6 +18,7 @@ from chunkwise.measure.compare import Comparison, judge
 from chunkwise.measure.saved import AS_STORED, PARAMETERS, load
 from chunkwise.trials.trial import Measurement, Trial
 from tests.support.commands import run
+from tests.support.golden import assert_golden, mistakes
 
 TRIAL = Trial(
     "data.h5", "t", "row", (1, 8), "libhdf5", chunks=(4, 8), filters="deflate:4", timeout_s=9.0
@@ -278,46 +277,30 @@ def test_exit_codes(write: Write) -> None:
         assert (done.code, done.err) == (code, ""), arguments
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (None, "cannot be read: No such file"),
-        ("", "is not JSON"),
-        ('{"format": "chunkwise-bench", "version": 2, "target": {', "cut short"),
-        ("[1, 2]", "not of chunkwise bench"),
-        ('{"format": "chunkwise-bench", "version": 99}', "has version 99"),
-        ('{"format": "chunkwise-bench-trials", "version": 99}\n', "has version 99"),
-        ('{"format": "chunkwise-bench", "version": 2}', "no whole file of chunkwise bench"),
-        ('{"format": "chunkwise-bench", "version": 2, "target": 1, "records": [1]}', "no whole"),
-        ('{"format": "chunkwise-bench", "version": 2, "target": {}, "records": []}', "no trial"),
-        ('{"format": "chunkwise-bench-trials", "version": 1}\n{"trial": 1}\n', "no whole file"),
-        (
-            '{"format": "chunkwise-bench", "version": 2, "target": {"dataset": "t"}, '
-            '"records": [{"reader": "h5py", "dataset": "t", "status": "ok", "total_s": 1}]}',
-            "KeyError: 'block'",
-        ),
-    ],
+BAD_FILES = (
+    "",
+    '{"format": "chunkwise-bench", "version": 2, "target": {',
+    "[1, 2]",
+    '{"format": "chunkwise-bench", "version": 99}',
+    '{"format": "chunkwise-bench-trials", "version": 99}\n',
+    '{"format": "chunkwise-bench", "version": 2}',
+    '{"format": "chunkwise-bench", "version": 2, "target": 1, "records": [1]}',
+    '{"format": "chunkwise-bench", "version": 2, "target": {}, "records": []}',
+    '{"format": "chunkwise-bench-trials", "version": 1}\n{"trial": 1}\n',
+    '{"format": "chunkwise-bench", "version": 2, "target": {"dataset": "t"}, '
+    '"records": [{"reader": "h5py", "dataset": "t", "status": "ok", "total_s": 1}]}',
 )
-def test_bad_files_are_one_error(
-    write: Write, tmp_path: Path, text: str | None, said: str
-) -> None:
-    good, bad = write("a.json", row(QUIET)), tmp_path / "bad.json"
-    if text is not None:
-        bad.write_text(text)
-    done = run("compare", good, bad)
-    assert (done.code, done.out) == (2, "")
-    assert said in done.err
-    assert len(done.err.splitlines()) == 1
 
 
-def test_bad_requests_are_one_error(write: Write) -> None:
-    good = write("a.json", row(QUIET))
-    other = write("b.json", row(QUIET, trial=replace(TRIAL, dataset="u")), dataset="u")
-    for arguments, said in (
-        ((good, good, "--threshold", "0.9"), "give a ratio above 1"),
-        ((good, other), "no trial in common ('t' and 'u')"),
-    ):
-        done = run("compare", *arguments)
-        assert (done.code, done.out) == (2, "")
-        assert said in done.err
-        assert len(done.err.splitlines()) == 1
+def test_mistakes_are_one_line(write: Write) -> None:
+    write("good.json", row(QUIET))
+    write("other.json", row(QUIET, trial=replace(TRIAL, dataset="u")), dataset="u")
+    said = mistakes("""
+compare good.json gone.json
+compare good.json good.json --threshold 0.9
+compare good.json other.json
+""")
+    for text in BAD_FILES:
+        Path("bad.json").write_text(text)
+        said += f"{text!r}\n{mistakes('compare good.json bad.json')}"
+    assert_golden("compare-mistakes", said)

@@ -1,7 +1,5 @@
 """Does the advice follow from the figures, and say so when there is nothing to fix?"""
 
-from __future__ import annotations
-
 import json
 import sys
 from dataclasses import replace

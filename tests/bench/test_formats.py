@@ -1,7 +1,5 @@
 """Are netCDF-3's formats written and read as the data that they are made of?"""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

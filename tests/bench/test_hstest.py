@@ -1,7 +1,5 @@
 """`chunkwise hstest`: what it prints, and with which exit code it ends."""
 
-from __future__ import annotations
-
 import io
 import json
 from functools import partial

@@ -1,13 +1,10 @@
 """Do the lines of C that bench advises do what it says, compiled and run as pasted?"""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
 import h5py
 import numpy as np
-import pytest
 
 from chunkwise.remedy.records import ReadOnce, SetCache
 from chunkwise.remedy.spelling import in_c
@@ -17,61 +14,48 @@ from tests.support.tools import require_tool
 
 VALUES = np.arange(24 * 30, dtype=">i4").reshape(24, 30)
 ODD_NAMES = ["t", "g/t", "it's", 'say "hi"', "back\\slash", "é", "new\nline", "why??=", "a%d"]
+# Of each name: all is read once, then with the cache in force.
 PROGRAM = r"""
 #include <hdf5.h>
 #include <stdlib.h>
 #include <stdio.h>
-int main(void) {
-%s
+static void cached_%(number)d(void) {
+%(cached)s
   hid_t in_force = H5Dget_access_plist(dataset);
   size_t nslots, nbytes; double w0;
   H5Pget_chunk_cache(in_force, &nslots, &nbytes, &w0);
   printf("%%zu %%zu", nslots, nbytes);
-%s
-  return 0;
 }
-"""
-SUM = """
+static void read_%(number)d(void) {
+%(once)s
   long long sum = 0;
   for (hssize_t i = 0; i < n; i++) sum += ((int *)array)[i];
-  printf(" %lld", sum);
+  printf(" %%lld\n", sum);
+}
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    require_tool("h5cc")
-    return tmp_path
-
-
-def make(path: Path, name: str) -> Path:
-    with h5py.File(path, "w") as file:
-        file.create_dataset(name, data=VALUES, chunks=(4, 30), compression=1)
-    return path
-
-
-def run(lines: str, folder: Path, then: str = "") -> list[int]:
-    """Compile lines in a program of their own, and give the numbers that it prints."""
-    (folder / "pasted.c").write_text(PROGRAM % (lines, then), encoding="utf-8")
+def test_lines_of_c_do_what_they_say(tmp_path: Path) -> None:
+    parts, calls = [], []
+    for number, name in enumerate(ODD_NAMES):
+        path = tmp_path / f"{name.replace('/', '-')}.h5"
+        with h5py.File(path, "w") as file:
+            file.create_dataset(name, data=VALUES, chunks=(4, 30), compression=1)
+        lines = {
+            "cached": in_c(SetCache(path.name, name, 3 << 20, 1009)),
+            "once": in_c(ReadOnce(path.name, name)),
+        }
+        parts.append(PROGRAM % {"number": number, **lines})
+        calls.append(f"  cached_{number}(); read_{number}();")
+    main = "int main(void) {\n" + "\n".join(calls) + "\n  return 0;\n}\n"
+    (tmp_path / "pasted.c").write_text("".join(parts) + main, encoding="utf-8")
     options = ["-Wall", "-Werror", "-Wno-unused-variable", "-o", "pasted"]
-    built = ran(["h5cc", "pasted.c", *options], cwd=folder, timeout=120)  # fmt: skip
+    built = ran([require_tool("h5cc"), "pasted.c", *options], cwd=tmp_path, timeout=120)
     assert built.returncode == 0, built.stderr
-    done = ran(["./pasted"], cwd=folder, timeout=60)
+    done = ran(["./pasted"], cwd=tmp_path, timeout=60)
     assert done.returncode == 0, done.stderr
-    return [int(word) for word in done.stdout.split()]
-
-
-@pytest.mark.parametrize("name", ODD_NAMES)
-def test_all_is_read_once(folder: Path, name: str) -> None:
-    path = make(folder / f"{name.replace('/', '-')}.h5", name)
-    *_, found = run(in_c(ReadOnce(path.name, name)) or "", folder, SUM)
-    assert found == VALUES.sum()
-
-
-@pytest.mark.parametrize("name", ODD_NAMES)
-def test_the_cache_is_in_force(folder: Path, name: str) -> None:
-    path = make(folder / f"{name.replace('/', '-')}.h5", name)
-    assert run(in_c(SetCache(path.name, name, 3 << 20, 1009)) or "", folder) == [1009, 3 << 20]
+    expected = f"1009 {3 << 20} {VALUES.sum()}"
+    assert done.stdout.splitlines() == [expected] * len(ODD_NAMES)
 
 
 def test_a_command_has_no_like_in_c() -> None:

@@ -1,7 +1,5 @@
 """Do the lines that bench prints store the data as it was measured?"""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import h5py

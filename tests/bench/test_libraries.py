@@ -1,7 +1,5 @@
 """Does a worker load the libhdf5 that was asked for, that one alone, and is a bad one refused?"""
 
-from __future__ import annotations
-
 import platform
 import struct
 import sys

@@ -1,7 +1,5 @@
 """Does the matrix find the cases that are slower, and only those?"""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

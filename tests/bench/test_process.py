@@ -1,7 +1,5 @@
 """Is every program ended with the call that started it, and is all that it said known?"""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

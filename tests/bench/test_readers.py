@@ -1,7 +1,5 @@
 """Is exactly the read timed, and does a walk stop where it should?"""
 
-from __future__ import annotations
-
 import zlib
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Does a run that was stopped go on, with other axes and repeats as well?"""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Which combinations does a space come to, and what of it is refused?"""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Do other ways of storing the data hold the same data, and are they gone afterwards?"""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

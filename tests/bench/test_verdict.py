@@ -1,7 +1,5 @@
 """Does a verdict say what the times say, no more, and the same twice?"""
 
-from __future__ import annotations
-
 import importlib
 import math
 from typing import Any

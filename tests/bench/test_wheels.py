@@ -1,7 +1,5 @@
 """Is the libhdf5 of another version's wheel found, kept and named?  Without a network."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Is the time of writing taken apart rightly, and are encoded chunks counted to the chunk?"""
 
-from __future__ import annotations
-
 import io
 import sys
 from pathlib import Path

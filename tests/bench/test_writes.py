@@ -1,7 +1,5 @@
 """Do writes put the very bytes into a file, as the properties say, and leave nothing?"""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Does chunkwise, measured by bench, write what the others write, and say what it did not?"""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

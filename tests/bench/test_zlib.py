@@ -1,7 +1,5 @@
 """Does another zlib take the place of libhdf5's, and is one refused that would not?"""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Does a Dask array come into a file as h5py would have written it, whoever computes?"""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Does `dask.array.from_array` do well with a dataset of chunkwise, without anything beside it?"""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

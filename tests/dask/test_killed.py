@@ -1,7 +1,5 @@
 """Is a file whole, or not there, when a worker is killed while it is written?"""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

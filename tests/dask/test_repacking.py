@@ -1,7 +1,5 @@
 """Does repacking by workers make the file that one process makes?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -55,6 +53,7 @@ RULES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("where", ["cluster", "threads", "sync"])
+@pytest.mark.slow
 def test_the_result_is_what_one_process_makes(
     where: str, source: Path, tmp_path: Path, request: Any
 ) -> None:

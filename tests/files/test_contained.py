@@ -1,7 +1,5 @@
 """Does a crash in a child stay there, and does everything else come back?"""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

@@ -1,7 +1,5 @@
 """Do files, groups and datasets have the face that h5py's have?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

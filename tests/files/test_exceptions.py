@@ -4,8 +4,6 @@ Every method that both have is called with arguments that make no sense, in h5py
 Where h5py raises a builtin exception, ours must be one of that class, too.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import shutil
@@ -22,6 +20,7 @@ from h5py import h5s, h5t
 
 import chunkwise
 from chunkwise import errors
+from tests.support.commands import ended
 from tests.support.processes import ran
 from tests.support.versions import needs_errors_of_today
 
@@ -348,7 +347,7 @@ def test_bad_input_is_one_line_and_its_code(
             file["temperature"], file["g/x"] = np.arange(1000), 1
     os.truncate(tmp_path / "cut.h5", 5000)
     before = sorted(tmp_path.rglob("*"))
-    done = ran([CHUNKWISE, "inspect", *words], cwd=tmp_path)
+    done = ended("inspect", *words, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (code, "")
     assert len(done.stderr.splitlines()) == 1
     assert done.stderr.startswith("chunkwise: ")

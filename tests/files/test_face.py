@@ -1,7 +1,5 @@
 """Is a chunkwise file an h5py file, with all that one has?"""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Do libraries take a chunkwise file where they take one of h5py's, and find the same in it?"""
 
-from __future__ import annotations
-
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Are many files, read as one array, what NumPy makes of their arrays?"""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Does a file lead no farther than its reader allows, in every door?"""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

@@ -1,7 +1,5 @@
 """Can thousands of files be open, of which libhdf5 has only some?"""
 
-from __future__ import annotations
-
 import gc
 import json
 import os

@@ -1,7 +1,5 @@
 """Does every file and name that cannot be opened end in one line that helps?"""
 
-from __future__ import annotations
-
 import gzip
 import os
 import re

@@ -1,7 +1,5 @@
 """What is a file whose writer was killed good for, and do the commands offered for it save it?"""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

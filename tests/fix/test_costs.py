@@ -1,7 +1,5 @@
 """Does `fix` keep its budget, and cost little where nothing is measured?"""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

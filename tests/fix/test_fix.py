@@ -1,7 +1,5 @@
 """Does `chunkwise fix` mend what it says, lose nothing, and leave alone what needs nothing?"""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -44,6 +42,7 @@ from chunkwise.repacking.run import run as repack
 from chunkwise.trials.trial import Measurement, Trial
 from tests.model.test_combined import of_many_kinds, virtual
 from tests.model.test_every_fix import CASES, nothing_lost
+from tests.support.once import once
 from tests.support.versions import needs_sizes
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +55,8 @@ def mendable(path: Path) -> list[tuple[str, str | None]]:
     return [(one.code, one.path) for one in inspect(path).findings if one.layout is not None]
 
 
-def maps(path: Path) -> Path:
+@once
+def maps(path: Path) -> None:
     """A map of each day in a chunk of its own, which series are slow to read from."""
     values = np.arange(DAYS * ROWS * COLUMNS, dtype="<f4").reshape(DAYS, ROWS, COLUMNS)
     with h5py.File(path, "w") as file:
@@ -64,7 +64,6 @@ def maps(path: Path) -> Path:
         file["time"] = np.arange(DAYS)
         file["time"].make_scale("time")
         file["t"].dims[0].attach_scale(file["time"])
-    return path
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
@@ -106,6 +105,7 @@ def test_each_finding_that_a_layout_mends(
         nothing_lost(Path("a.nc"), Path("b.nc"))
 
 
+@pytest.mark.slow
 def test_many_findings_at_once_with_the_gain_measured(tmp_path: Path) -> None:
     of_many_kinds(tmp_path / "a.h5")
     told: list[str] = []
@@ -136,13 +136,13 @@ def test_many_findings_at_once_with_the_gain_measured(tmp_path: Path) -> None:
     assert "in turns" in text
 
 
-def in_two_rounds(path: Path) -> Path:
+@once
+def in_two_rounds(path: Path) -> None:
     """Deflate saves much of chunks that lie beyond the data mostly, and of no others."""
     noise = np.random.default_rng(0).bytes(24 * 53 * 209 * 4)
     data = np.frombuffer(noise, "<u4").reshape(24, 53, 209)
     with h5py.File(path, "w") as file:
         file.create_dataset("t", data=data, chunks=(1, 1, 69), compression=1)
-    return path
 
 
 def test_filters_that_prove_useless_in_the_new_chunks_go_as_well(tmp_path: Path) -> None:
@@ -291,6 +291,7 @@ def test_a_dry_run_writes_nothing_and_tells_what_would_be_done(
     assert all(times is not None and times > 0 for times in promised)
 
 
+@pytest.mark.slow
 def test_the_options_it_names_are_repacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     of_many_kinds(tmp_path / "a.h5")
@@ -356,34 +357,6 @@ def test_a_pattern_that_fits_no_dataset_is_an_error(tmp_path: Path) -> None:
 
 
 # --- the command ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ((), "name OUT for the result"),
-        (("-o", "b.h5", "--in-place"), "--in-place takes no OUT"),
-        (("--dry-run", "--no-measure", "--budget", "5s"), "give one of them"),
-        (("--dry-run", "--access", "nonsense"), "no access pattern is called"),
-        (("-o", "a.h5"), "is the source itself"),
-        (("-o", "nowhere/b.h5"), "there is no folder"),
-        (("--in-place", "--budget", "soon"), "--budget: length of time 'soon'"),
-    ],
-)
-def test_mistakes_are_one_line(
-    arguments: tuple[str, ...],
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    maps(tmp_path / "a.h5")
-    assert run(monkeypatch, "a.h5", *arguments) == 2
-    told = capsys.readouterr().err
-    assert said in told
-    assert len(told.splitlines()) == 1
-    assert names(tmp_path) == ["a.h5"]
 
 
 def test_files_that_cannot_be_read(

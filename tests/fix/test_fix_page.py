@@ -1,7 +1,5 @@
 """Is the example of docs/fix.md a run of this version, and is each command of it understood?"""
 
-from __future__ import annotations
-
 import importlib
 import re
 from pathlib import Path

@@ -3,8 +3,6 @@
 ``CHUNKWISE_FIXES=200`` says how many files are made.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path

@@ -3,8 +3,6 @@
 ``CHUNKWISE_USUAL=300`` says how many files are made.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from dataclasses import replace

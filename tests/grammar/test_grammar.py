@@ -1,7 +1,5 @@
 """The grammar of filters: what is printed parses back, and says what the file has."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

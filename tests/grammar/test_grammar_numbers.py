@@ -1,7 +1,5 @@
 """The grammar of shapes, sizes, times and counts: what is printed parses back."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Does `chunkwise index` take what its help says, and print what it did?"""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Does any damage give one error, or the names of what an index leaves out?"""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -39,6 +37,7 @@ def opens(path: Path) -> list[str]:
 
 @pytest.mark.parametrize("target", ["out.json", "out.cwi"])
 @pytest.mark.parametrize("libver", ["earliest", "latest"])
+@pytest.mark.slow
 def test_no_flipped_byte_ends_in_a_traceback_or_in_silence(
     tmp_path: Path, libver: str, target: str
 ) -> None:

@@ -1,7 +1,5 @@
 """Do references name the dimensions of a file, and give lengths, as netCDF-C does?"""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Do zarr and xarray read by the references what h5py reads, and is all else named?"""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Are chunks read by a sidecar the same, and is one that does not hold any more never used?"""
 
-from __future__ import annotations
-
 import os
 import pickle
 import shutil

@@ -1,7 +1,5 @@
 """Do references give the text and the numbers that HDF5 and xarray give of the file itself?"""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

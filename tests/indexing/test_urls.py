@@ -1,7 +1,5 @@
 """Are files behind URLs indexed as local ones, and does a sidecar hold for what it was made of?"""
 
-from __future__ import annotations
-
 import io
 import json
 import pickle

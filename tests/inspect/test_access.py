@@ -1,7 +1,5 @@
 """Does inspect judge by the patterns that are stated, where they are meant, and nowhere else?"""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path
@@ -27,10 +25,10 @@ from chunkwise.patterns import stated
 SHAPE = (120, 150, 150)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A map of each day in a chunk, and coordinates of as many dimensions as patterns have."""
-    found = tmp_path / "a.h5"
+    found = tmp_path_factory.mktemp("access") / "a.h5"
     values = np.arange(np.prod(SHAPE), dtype="<f4").reshape(SHAPE)
     with h5py.File(found, "w") as file:
         file.create_dataset("t", data=values, chunks=(1, 150, 150), compression=1)

@@ -1,7 +1,5 @@
 """Is what HDF5 cannot read reported in its place, and the rest shown, never a traceback?"""
 
-from __future__ import annotations
-
 import json
 import os
 import re

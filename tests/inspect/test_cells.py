@@ -1,7 +1,5 @@
 """Can a name in a table's first column forge a line?"""
 
-from __future__ import annotations
-
 import io
 import random
 

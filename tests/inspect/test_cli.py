@@ -1,7 +1,5 @@
 """Does `chunkwise inspect` take the words it documents, and print and exit as it says?"""
 
-from __future__ import annotations
-
 import ctypes
 import importlib
 import json

@@ -1,7 +1,5 @@
 """Are dimensions named by the scales that netCDF4 and h5py attached to them?"""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import h5py

@@ -1,7 +1,5 @@
 """Does the doctor name a missing filter, where it was looked for, and what brings it?"""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -1,7 +1,5 @@
 """Is the fill value said in words, whatever its type?"""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

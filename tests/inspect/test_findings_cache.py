@@ -1,7 +1,5 @@
 """Are chunks that no cache keeps found, and those that it just keeps not?"""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

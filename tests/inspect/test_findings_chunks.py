@@ -1,10 +1,9 @@
 """Are chunks of a costly shape found, and only those?"""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import h5py
 import netCDF4
@@ -23,6 +22,8 @@ from tests.support.versions import HAS_CHUNK_ITER
 
 Shape = tuple[int, ...]
 MIB = 1 << 20
+DEFLATE, GROWS = {"deflate": 1}, {"maxshape": (None,)}
+ONE, NO_EDGE = 4 * MIB - 4, {"offered_edge_nbytes": 0}
 
 
 def findings(file: h5py.File, name: str = "t") -> list[Finding]:
@@ -92,38 +93,40 @@ def test_the_papers_790(file: h5py.File) -> None:
     ]
 
 
-@pytest.mark.parametrize(("chunk", "offered"), [(316, "317x317"), (395, "396x396")])
-def test_other_floors(file: h5py.File, chunk: int, offered: str) -> None:
-    allocate(file, (3162, 3162), (chunk, chunk))
-    assert one(file, "floor-chunk").evidence["offered_chunks"] == offered
-
-
-def test_floor_along_one_dimension_only(file: h5py.File) -> None:
-    allocate(file, (1001, 2000), (500, 500))
-    found = one(file, "floor-chunk")
-    assert "along dimension 0:" in found.summary
-    assert found.evidence["offered_chunks"] == "501x500"
-
-
-def test_a_chunk_that_nearly_holds_everything(file: h5py.File) -> None:
-    allocate(file, (1001, 1000), (1000, 1000))
-    assert one(file, "floor-chunk").evidence["offered_chunks"] == "1001x1000"
-
-
-def test_a_small_floor_is_a_note(file: h5py.File) -> None:
+# Shape, chunks and more of `allocate`; the finding's code, its severity, and of its evidence.
+FOUND: list[tuple[Shape, Shape, dict[str, Any], str, str, dict[str, object]]] = [
+    ((3162, 3162), (316, 316), {}, "floor-chunk", "note", {"offered_chunks": "317x317"}),
+    ((3162, 3162), (395, 395), {}, "floor-chunk", "note", {"offered_chunks": "396x396"}),
+    # Along one dimension only.
+    ((1001, 2000), (500, 500), {}, "floor-chunk", "note", {"offered_chunks": "501x500"}),
+    # A chunk that nearly holds everything.
+    ((1001, 1000), (1000, 1000), {}, "floor-chunk", "note", {"offered_chunks": "1001x1000"}),
     # 1,000 and 125 of 1,000 elements; dimension 1 keeps edge-waste away.
-    allocate(file, (2125, 500), (1000, 500))
-    assert codes(file) == ["floor-chunk"]
-    del file["t"]
-    allocate(file, (1002, 4000), (200, 4000))
-    assert one(file, "floor-chunk").severity == "note"
+    ((2125, 500), (1000, 500), {}, "floor-chunk", "note", {}),
+    ((1002, 4000), (200, 4000), {}, "floor-chunk", "note", {}),
+    # With filters it is decoded in vain.
+    ((1001, 1001), (500, 500), DEFLATE, "floor-chunk", "note", {"offered_chunks": "501x501"}),
+    # A million times as much as it must be, and yet a toy.  It can grow: not 1, which would be
+    # one more chunk for each element.
+    ((1,), (MIB,), GROWS, "edge-waste", "note", {"edge_nbytes": ONE, "offered_chunks": "1024"}),
+    # Compressed it costs time only.
+    ((1,), (MIB,), GROWS | DEFLATE, "edge-waste", "note", {}),
+    # A third of what is stored.
+    ((660, 1000), (1000, 1000), {"maxshape": (None, 1000)}, "edge-waste", "note", {}),
+    # Half-empty chunks get the same grid.
+    ((1200, 1200), (800, 800), {}, "edge-waste", "note", {"offered_chunks": "600x600", **NO_EDGE}),
+    # Small as such a dataset is, its chunks are more than its data, and that is said once.
+    ((1000,), (1,), GROWS, "unlimited-chunk-1", "note", {}),
+    ((10_000,), (1,), GROWS, "unlimited-chunk-1", "warning", {}),
+]
 
 
-def test_a_floor_with_filters_is_decoded_in_vain(file: h5py.File) -> None:
-    allocate(file, (1001, 1001), (500, 500), deflate=1)
-    found = one(file, "floor-chunk")
-    assert "are decoded for nothing" in found.summary
-    assert found.evidence["offered_chunks"] == "501x501"
+@pytest.mark.parametrize("number", range(len(FOUND)))
+def test_chunks_of_a_costly_shape(file: h5py.File, number: int) -> None:
+    shape, chunks, more, code, severity, evidence = FOUND[number]
+    allocate(file, shape, chunks, **more)
+    found = one(file, code)
+    assert (found.severity, found.evidence | evidence) == (severity, found.evidence)
 
 
 def test_edge_chunks_that_were_never_written_waste_nothing(file: h5py.File) -> None:
@@ -165,37 +168,6 @@ def allocate_lightly(file: h5py.File, shape: Shape, chunks: Shape) -> None:
     for index in np.ndindex(*(-(-n // c) for n, c in zip(shape, chunks, strict=True))):
         origin = tuple(i * c for i, c in zip(index, chunks, strict=True))
         dataset.write_direct_chunk(origin, b"x")
-
-
-# --- edge-waste ------------------------------------------------------------------------
-
-
-def test_one_element_in_a_chunk_of_a_million(file: h5py.File) -> None:
-    allocate(file, (1,), (MIB,), maxshape=(None,))
-    found = one(file, "edge-waste")
-    # A million times as much as it must be, and yet a toy.
-    assert found.severity == "note"
-    assert found.waste_nbytes == 4 * MIB - 4
-    # It can grow: not 1, which would be one more chunk for each element.
-    assert found.evidence["offered_chunks"] == "1024"
-    assert "reach far beyond the shape 1: 4.0 MiB are stored and read for nothing" in found.summary
-
-
-def test_compressed_it_costs_time_only(file: h5py.File) -> None:
-    allocate(file, (1,), (MIB,), maxshape=(None,), deflate=1)
-    assert one(file, "edge-waste").severity == "note"
-
-
-def test_a_third_of_what_is_stored(file: h5py.File) -> None:
-    allocate(file, (660, 1000), (1000, 1000), maxshape=(None, 1000))
-    assert codes(file) == ["edge-waste"]
-
-
-def test_half_empty_chunks_get_the_same_grid(file: h5py.File) -> None:
-    allocate(file, (1200, 1200), (800, 800))
-    found = one(file, "edge-waste")
-    assert found.evidence["offered_chunks"] == "600x600"
-    assert found.evidence["offered_edge_nbytes"] == 0
 
 
 # --- single-chunk ----------------------------------------------------------------------
@@ -293,20 +265,6 @@ def test_a_step_a_chunk(file: h5py.File) -> None:
     assert found.waste_nbytes == 9_999 * 200 * 40_000
 
 
-@pytest.mark.parametrize(
-    ("steps", "expected"),
-    [
-        (999, []),
-        (1000, [("unlimited-chunk-1", "note")]),
-        (10_000, [("unlimited-chunk-1", "warning")]),
-    ],
-)
-def test_a_value_a_chunk(file: h5py.File, steps: int, expected: list[tuple[str, str]]) -> None:
-    """Small as such a dataset is, its chunks are more than its data, and said once."""
-    allocate(file, (steps,), (1,), maxshape=(None,))
-    assert [(f.code, f.severity) for f in findings(file)] == expected
-
-
 def test_netcdfs_default_for_record_variables(tmp_path: Path) -> None:
     path = tmp_path / "a.nc"
     with netCDF4.Dataset(path, "w") as made:
@@ -339,6 +297,7 @@ def test_netcdfs_default_for_record_variables(tmp_path: Path) -> None:
         ((1024, 2048), (512, 2048), None, 1),  # two chunks
         ((1024, 2048), (1024, 2048), None, None),  # read in part by libhdf5
         # unlimited-chunk-1
+        ((999,), (1,), (None,), None),  # a value a chunk, and few of them
         ((99, 100, 100), (1, 100, 100), (None, 100, 100), None),  # few steps
         ((200, 100, 100), (2, 100, 100), (None, 100, 100), None),
         ((200, 100, 100), (1, 100, 100), None, None),  # does not grow

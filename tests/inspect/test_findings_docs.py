@@ -1,7 +1,5 @@
 """Does docs/findings.md explain every finding that there is, and no other?"""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

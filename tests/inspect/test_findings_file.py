@@ -1,7 +1,5 @@
 """What is found wrong with a file as a whole, and that the remedies help."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

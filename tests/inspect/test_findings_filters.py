@@ -1,7 +1,5 @@
 """Are filters that do not earn their cost found, and those that do left alone?"""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """Is what cannot be reached found, and nothing else?"""
 
-from __future__ import annotations
-
 import re
 import shutil
 import sys

@@ -1,9 +1,7 @@
 """Are bytes found that are read together and lie apart, and only those?"""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -139,11 +137,6 @@ def test_two_variables_written_by_turns(file: h5py.File) -> None:
     assert "1,000 separate places of the file, with other data between" in found.summary
 
 
-def test_fewer_of_them(file: h5py.File) -> None:
-    write_chunks(file, "tu", range(999))
-    assert codes(file) == []
-
-
 def test_one_variable_in_order(file: h5py.File) -> None:
     """Pieces of the chunk index lie between the chunks, and are not held against them."""
     write_chunks(file, "t", range(3000))
@@ -169,28 +162,28 @@ def test_chunks_smaller_than_their_entries_in_the_index(file: h5py.File) -> None
     assert codes(file) == []
 
 
-def test_one_variable_in_no_order(file: h5py.File) -> None:
-    write_chunks(file, "t", np.random.default_rng(0).permutation(1100).tolist())
-    (found,) = findings(file)
-    assert found.code == "scattered-chunks"
-    assert "in another order" in found.summary
-    assert int(found.evidence["backward"]) > 400
-
-
-def test_one_variable_written_column_by_column(file: h5py.File) -> None:
-    """Another dimension order: nothing is adjacent, and each plane still lies together."""
-    write_chunks(file, "t", [row * 40 + column for column in range(40) for row in range(40)])
-    facts = dataset_facts(file["t"].id).chunks
-    assert facts is not None
-    assert facts.adjacent == 0
-    assert codes(file) == []
-
-
-@pytest.mark.parametrize(("columns", "expected"), [(4, []), (3, ["scattered-chunks"])])
-def test_one_pair_in_four_goes_back(file: h5py.File, columns: int, expected: list[str]) -> None:
-    write_chunks(
-        file, "t", [row * columns + column for column in range(columns) for row in range(400)]
-    )
+@pytest.mark.parametrize(
+    ("names", "order", "expected"),
+    [
+        ("tu", range(999), []),
+        ("t", np.random.default_rng(0).permutation(1100).tolist(), ["scattered-chunks"]),
+        # By columns: nothing is adjacent, and each plane still lies together.
+        *(
+            ("t", [row * wide + column for column in range(wide) for row in range(high)], expected)
+            for wide, high, expected in (
+                (40, 40, []),
+                # One pair in four goes back, and one in three.
+                (4, 400, []),
+                (3, 400, ["scattered-chunks"]),
+            )
+        ),
+    ],
+    ids=["few", "no order", "columns of 40", "one in four", "one in three"],
+)
+def test_orders_of_chunks(
+    file: h5py.File, names: str, order: Sequence[int], expected: list[str]
+) -> None:
+    write_chunks(file, names, order)
     assert codes(file) == expected
 
 

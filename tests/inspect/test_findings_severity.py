@@ -1,7 +1,5 @@
 """Is a finding as severe as what it costs?"""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import h5py

@@ -1,7 +1,5 @@
 """Are the files that are meant found, in any folder, and put in the right order?"""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """What is read from superblocks, and files that were never closed."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Are the facts about a file those that h5py was asked for?"""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Is `chunkwise inspect --json` what docs/inspect.md says, for each key of each record?"""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import asdict, fields

@@ -1,7 +1,5 @@
 """What opening a file costs, as recorded and as h5stat has it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

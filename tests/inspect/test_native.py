@@ -1,7 +1,5 @@
 """Does inspect say of a file's own bytes what it says by asking libhdf5 object by object?"""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Are the costs of the canonical access patterns those of reading so?"""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

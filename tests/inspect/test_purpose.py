@@ -1,7 +1,5 @@
 """Is it recognized what a layout is for, and is only that judged?"""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

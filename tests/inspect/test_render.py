@@ -1,7 +1,5 @@
 """Are facts and findings shown completely, within the console, and legibly?"""
 
-from __future__ import annotations
-
 import io
 import re
 from dataclasses import replace

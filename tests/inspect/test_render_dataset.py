@@ -1,7 +1,5 @@
 """Is each fact about one dataset shown, and what reading it costs?"""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from typing import Any
 

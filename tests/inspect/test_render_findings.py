@@ -1,7 +1,5 @@
 """Are findings shown first, completely, and with the lines that were asked for?"""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any

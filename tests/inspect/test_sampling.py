@@ -1,7 +1,5 @@
 """Is a sample of the data what libhdf5 stores and reads, and is it never an error?"""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Are the sources of virtual and external datasets looked for where libhdf5 finds them?"""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """What inspect says of indexes with much room and few chunks, and how it finds out."""
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 Of files made here, and of those in the folder that ``CHUNKWISE_FOREIGN_FILES`` names.
 """
 
-from __future__ import annotations
-
 import ctypes
 import math
 import os

@@ -4,8 +4,6 @@ The program writes step by step, as models do.  What it encodes is counted in zl
 function, which the program defines in its place.
 """
 
-from __future__ import annotations
-
 import math
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Does the model of libhdf5's chunk cache load the chunks that libhdf5 loads?"""
 
-from __future__ import annotations
-
 import json
 import math
 import os

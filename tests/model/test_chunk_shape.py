@@ -1,7 +1,5 @@
 """The default chunk shape keeps the ceiling rule, its bounds, and suits what is stated."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Does one command mend all findings of a file that another layout mends?"""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Callable
@@ -24,12 +22,14 @@ from tests.inspect.test_findings_file import make_days
 from tests.inspect.test_findings_filters import NOISE, WALK
 from tests.model.test_every_fix import nothing_lost
 from tests.support.inspect_fakes import dataset, file_facts, finding, shown
+from tests.support.once import once
 from tests.support.tools import paste
 
 MIB = 1 << 20
 GZIP: dict[str, Any] = {"compression": "gzip", "compression_opts": 1}
 
 
+@once
 def of_many_kinds(path: Path) -> None:
     """Wrong chunks, wrong filters, both at once, and names that mean something to shells."""
     numbers = np.arange(512 * 512, dtype="<i4").reshape(512, 512)
@@ -71,7 +71,7 @@ def virtual(path: Path) -> None:
         file.create_dataset("tiny", data=numbers, chunks=(8, 8))
 
 
-MAKERS: dict[str, Callable[[Path], None]] = {
+MAKERS: dict[str, Callable[[Path], object]] = {
     "many kinds": of_many_kinds,
     "scattered": scattered,
     "paged": paged,

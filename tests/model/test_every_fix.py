@@ -5,8 +5,6 @@ file's folder: commands in a shell, lines of Python as they are, lines of a writ
 that has what they name.  What cannot run here has a test of its own, named in `RUN_BY`.
 """
 
-from __future__ import annotations
-
 import ast
 import shlex
 import shutil

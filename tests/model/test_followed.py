@@ -1,7 +1,5 @@
 """Does a walk that is followed through libhdf5's cache load the chunks that libhdf5 loads?"""
 
-from __future__ import annotations
-
 import math
 import tempfile
 from pathlib import Path
@@ -132,6 +130,7 @@ def test_small_chunks_are_sampled_by_the_hundred(tmp_path: Path) -> None:
     assert math.isclose(dataset.sample.raw_nbytes, 512_000)
 
 
+@pytest.mark.slow
 def test_axes_longer_than_memory_are_walked_from_their_beginning() -> None:
     shape = (2**45, 2**45)
     stored = Stored(shape, (2**30, 2**10), 1)

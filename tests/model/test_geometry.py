@@ -1,7 +1,5 @@
 """Does the arithmetic on chunks agree with walking, counting and caching for real?"""
 
-from __future__ import annotations
-
 import math
 from collections import OrderedDict
 from itertools import product

@@ -1,7 +1,5 @@
 """Do thousands of shapes at once, by the main terms, rank as the model does one by one?"""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

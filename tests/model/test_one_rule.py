@@ -1,7 +1,5 @@
 """One chooser: never worse than the two that there were, and the same answer everywhere."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

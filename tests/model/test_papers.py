@@ -4,8 +4,6 @@ The machine is a plain one: its rates are of the order that this decade's proces
 is chosen for a paper.  Where the data contradict a paper the model follows the data.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

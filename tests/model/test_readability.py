@@ -1,7 +1,5 @@
 """Is who can read a file told from the table, and are readers that are asked for kept?"""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 from typing import Any

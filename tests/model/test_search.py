@@ -1,12 +1,11 @@
 """A search loses to nothing that others would choose, and keeps to what was asked for."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
+import pytest
 from h5py._hl.filters import guess_chunk
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -80,6 +79,7 @@ def shapes_and_blocks(
 
 @settings(max_examples=8, deadline=None)
 @given(shapes_and_blocks(), st.sampled_from(("read", "size", "write", "balanced")))
+@pytest.mark.slow
 def test_no_reference_is_better_than_what_is_found(
     case: tuple[tuple[int, ...], tuple[tuple[int, ...], ...]], objective: str
 ) -> None:
@@ -144,6 +144,7 @@ def least(asked: Problem, along: Sequence[Sequence[int]]) -> float:
 # A score is a sum of logarithms: 0.02 is two percent.
 @settings(max_examples=15, deadline=None)
 @given(problems((1, 6, 24, 60, 365), (2, 3)))
+@pytest.mark.slow
 def test_a_search_finds_what_looking_at_every_shape_finds(asked: Problem) -> None:
     blocks = zip(*(pattern.block for pattern in asked.patterns), strict=True)
     along = [divisors(n, set(sides)) for n, sides in zip(asked.shape, blocks, strict=True)]
@@ -253,6 +254,7 @@ def test_what_is_near_differs_little_and_in_its_shape_alone() -> None:
         assert sum(abs(math.log2(a / b)) for a, b in pairs) <= 1.6
 
 
+@pytest.mark.slow
 def test_a_smaller_cache_does_not_ask_for_larger_chunks() -> None:
     sizes = []
     for reader in (LIBHDF5_1, LIBHDF5_2):

@@ -1,7 +1,5 @@
 """Counts become seconds by rates, and rates are found from seconds."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a pattern comes to, counted chunk by chunk."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from itertools import product

@@ -1,7 +1,5 @@
 """Are two ranks found that write the same elements, and is it done in time for many ranks?"""
 
-from __future__ import annotations
-
 import itertools
 import time
 

@@ -1,7 +1,5 @@
 """Is what is known against settings said where it holds, and nowhere else?"""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Is it known which MPI and HDF5 there are, and where the ranks run?"""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

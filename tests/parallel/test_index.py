@@ -1,7 +1,5 @@
 """Is a file whose chunks are written beside libhdf5 the file that libhdf5 would have written?"""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Do several ranks write, read and end a walk as they should?  With the h5py of `make mpi`."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os
@@ -259,27 +257,17 @@ def gone(path: Path) -> bool:
 
 
 @needs_parallel_h5py
-@pytest.mark.parametrize("victim", [0, 1])
-def test_a_rank_that_is_killed_ends_all_and_leaves_no_file(victim: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("victim", "number"),
+    [(0, signal.SIGKILL), (1, signal.SIGKILL), (None, signal.SIGINT), (None, signal.SIGTERM)],
+)
+def test_a_rank_or_launcher_that_is_ended_leaves_no_file(
+    victim: int | None, number: int, tmp_path: Path
+) -> None:
     launcher = start(2, ["study", "iotest"], tmp_path)
     try:
         wait_for(tmp_path / "hdf5_iotest.h5", launcher)
-        os.kill(ranks_of(launcher, 2)[victim], signal.SIGKILL)
-        launcher.communicate(timeout=30)
-        assert launcher.returncode != 0
-        assert gone(tmp_path / "hdf5_iotest.h5")
-    finally:
-        launcher.kill()
-        launcher.wait()
-
-
-@needs_parallel_h5py
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_launcher_that_is_told_to_end_leaves_no_file(number: int, tmp_path: Path) -> None:
-    launcher = start(2, ["study", "iotest"], tmp_path)
-    try:
-        wait_for(tmp_path / "hdf5_iotest.h5", launcher)
-        launcher.send_signal(number)
+        os.kill(launcher.pid if victim is None else ranks_of(launcher, 2)[victim], number)
         launcher.communicate(timeout=30)
         assert launcher.returncode != 0
         assert gone(tmp_path / "hdf5_iotest.h5")

@@ -1,7 +1,5 @@
 """Does a walk give hdf5-iotest's rows and file sizes?  Where `hdf5_iotest` is in PATH."""
 
-from __future__ import annotations
-
 import csv
 import shutil
 import subprocess

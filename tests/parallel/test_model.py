@@ -1,7 +1,5 @@
 """Does the model count what it says, and are known parameters found again from runs?"""
 
-from __future__ import annotations
-
 import math
 import random
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Does `chunkwise mpi-check` say what there is, once, and end with the right code?"""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,6 @@
 """Do ranks fail together, end together, and wait without using a core?"""
 
-from __future__ import annotations
-
+import itertools
 import json
 import os
 import tempfile
@@ -78,28 +77,33 @@ def test_values_are_exchanged_whatever_their_sizes(n_ranks: int) -> None:
 
 
 @needs_mpi
-@pytest.mark.parametrize("error", ["UsageError", "KeyboardInterrupt", "SystemExit", "KeyError"])
-def test_one_failure_is_the_failure_of_all(error: str) -> None:
+def test_one_failure_is_the_failure_of_all() -> None:
+    errors = ["UsageError", "KeyboardInterrupt", "SystemExit", "KeyError"]
     done = run(
         4,
         """
-        def work():
-            if rank in (1, 3):
-                raise eval(sys.argv[1])("no room")
-            return rank
-        try:
-            ranks.agree(comm, work)
-        except BaseException as wrong:
-            said([type(wrong).__name__, str(wrong)])
+        told = []
+        for error in sys.argv[1:]:
+            def work():
+                if rank in (1, 3):
+                    raise eval(error)("no room")
+                return rank
+
+            try:
+                ranks.agree(comm, work)
+            except BaseException as wrong:
+                told.append([type(wrong).__name__, str(wrong)])
+        said(told)
         """,
-        error,
+        *errors,
     )
     own, others = by_rank(done)[1::2], by_rank(done)[::2]
-    assert [name for name, _ in own] == [error] * 2
-    for name, text in others:
+    assert [[name for name, _ in told] for told in own] == [errors] * 2
+    for name, text in itertools.chain(*others):
         assert name == "OtherRankFailedError"
         assert text.startswith(f"rank 1 on {os.uname().nodename} failed: ")
         assert "no room" in text
+    assert [len(told) for told in others] == [4, 4]
 
 
 @needs_mpi
@@ -440,32 +444,38 @@ def test_every_question_is_answered_once(n_ranks: int) -> None:
 
 
 @needs_mpi
-@pytest.mark.parametrize("failing", [0, 1, 3])
-@pytest.mark.parametrize("when", ["asking", "working"])
-def test_one_rank_that_fails_fails_all(failing: int, when: str) -> None:
+def test_one_rank_that_fails_fails_all() -> None:
+    """Once, and again: what is left of a failure is in nobody's way."""
+    cases = list(itertools.product([0, 1, 3], ["asking", "working"]))
     done = run(
         4,
-        f"""
+        """
         from chunkwise.mpi.serving import serving
-        failing = {failing}
-        def answer(asking, question):
-            if asking == failing and {when!r} == "asking" and question > 3:
-                raise CannotWriteError("no room")
-            return question
-        try:
-            with serving(comm, answer) as ask:
-                for n in range(10_000):
-                    ask(n)
-                    if rank == failing and n == 5:
-                        raise ValueError("tired")
-            said("done")
-        except ranks.OtherRankFailedError as error:
-            said(["other", error.rank, error.reason])
-        except (ValueError, CannotWriteError) as error:
-            said(["own", rank, str(error)])
+
+        told = []
+        for failing, when in json.loads(sys.argv[1]):
+            def answer(asking, question):
+                if asking == failing and when == "asking" and question > 3:
+                    raise CannotWriteError("no room")
+                return question
+
+            try:
+                with serving(comm, answer) as ask:
+                    for n in range(10_000):
+                        ask(n)
+                        if rank == failing and n == 5:
+                            raise ValueError("tired")
+                told.append("done")
+            except ranks.OtherRankFailedError as error:
+                told.append(["other", error.rank, error.reason])
+            except (ValueError, CannotWriteError) as error:
+                told.append(["own", rank, str(error)])
+        said(told)
         """,
+        json.dumps(cases),
+        timeout=240,  # Each of them takes its time on a busy machine.
     )
-    reason = "no room" if when == "asking" else "tired"
-    for rank, (kind, first, said) in enumerate(by_rank(done)):
-        assert (kind, first) == ("own" if rank == failing else "other", failing)
-        assert reason in said
+    for rank, told in enumerate(by_rank(done)):
+        for (failing, when), (kind, first, said) in zip(cases, told, strict=True):
+            assert (kind, first) == ("own" if rank == failing else "other", failing)
+            assert ("no room" if when == "asking" else "tired") in said

@@ -3,8 +3,6 @@
 Each command and each line of code in a remedy stands between backticks.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import os

@@ -1,7 +1,5 @@
 """Is a file that several ranks repack what one process makes of it, and what if one fails?"""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

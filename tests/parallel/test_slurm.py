@@ -1,7 +1,5 @@
 """Do the batch scripts do what they say?  Slurm itself is played by a few lines."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

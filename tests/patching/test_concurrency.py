@@ -1,7 +1,5 @@
 """May any thread read through patched h5py at any time, and forked children too?"""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

@@ -1,7 +1,5 @@
 """Do forked children read through patched h5py, and our files, as PyTorch's loader has them do?"""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import h5py

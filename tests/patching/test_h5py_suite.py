@@ -1,7 +1,5 @@
 """Do h5py's own tests come out patched, on our files and under `run`, as they do plain?"""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Is h5py patched while it should be, and does nothing outlive a file?"""
 
-from __future__ import annotations
-
 import gc
 import threading
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Does ``python -m chunkwise`` run programs as Python does, but patched?"""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """Does h5py give the same when it is patched: values, types, flags and exceptions?"""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

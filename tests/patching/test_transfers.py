@@ -1,7 +1,5 @@
 """Do patched reads into other types and into arrays of the caller's do as libhdf5 does?"""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Any

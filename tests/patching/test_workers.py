@@ -1,7 +1,5 @@
 """Are the processes that a patched program starts patched as well?"""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

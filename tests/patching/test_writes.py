@@ -1,7 +1,5 @@
 """Does patched h5py write what h5py writes, by the engine where a call covers chunks whole?"""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

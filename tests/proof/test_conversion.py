@@ -1,7 +1,5 @@
 """Is the netCDF-4 copy of a netCDF-3 file compared with it, and is every difference noticed?"""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

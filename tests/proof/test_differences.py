@@ -1,7 +1,5 @@
 """Does the proof notice each thing that a copy can get wrong, and nothing else?"""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

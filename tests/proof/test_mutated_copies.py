@@ -4,8 +4,6 @@ Each mutation changes what the copy does: layout, mapping of elements, filter pa
 attributes, references.  Whatever it is, there is no result, and the source stays.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

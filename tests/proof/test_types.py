@@ -1,7 +1,5 @@
 """Is a sound copy called sound, whatever the type of its elements?"""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Each file of ``tests/bad`` comes to what this table says, at little cost."""
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 from pathlib import Path

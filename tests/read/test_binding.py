@@ -1,7 +1,5 @@
 """Is the right libhdf5 found, the wrong one refused, and a vast chunk index affordable?"""
 
-from __future__ import annotations
-
 import importlib.util
 import tempfile
 from pathlib import Path

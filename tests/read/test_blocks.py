@@ -1,7 +1,6 @@
 """Parts of chunks that filters store in blocks are what h5py reads, and cost what they read."""
 
-from __future__ import annotations
-
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +35,7 @@ FILTERS: dict[str, Case] = {
 ALONE = [name for name in FILTERS if name != "blosc2 delta"]
 
 
+@cache
 def data(dtype: str, shape: tuple[int, ...] = SHAPE) -> Any:
     rng = np.random.default_rng(5)
     numbers = rng.poisson(9, shape)

@@ -1,7 +1,5 @@
 """Many threads, forked processes, few processors: are results right, and limits kept?"""
 
-from __future__ import annotations
-
 import os
 import threading
 from functools import partial

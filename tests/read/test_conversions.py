@@ -1,7 +1,5 @@
 """Are elements that are read as another type those that libhdf5 makes?"""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any

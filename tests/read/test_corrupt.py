@@ -1,7 +1,5 @@
 """Damaged files: is the result h5py's, or an error that says where; never a crash?"""
 
-from __future__ import annotations
-
 import bz2
 import os
 import random

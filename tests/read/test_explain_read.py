@@ -1,7 +1,5 @@
 """Are the figures of `explain()` those of h5py's own chunk list?"""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any

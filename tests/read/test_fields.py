@@ -1,7 +1,5 @@
 """Are the fields of a record, read alone, those that h5py reads?"""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -3,8 +3,6 @@
 That each decodes what libhdf5's decodes is in `tests/write/test_encoders_native.py`.
 """
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

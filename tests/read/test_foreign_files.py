@@ -3,8 +3,6 @@
 Set ``CHUNKWISE_FOREIGN_FILES`` to a folder of HDF5 and netCDF-4 files to run this.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -4,8 +4,6 @@
 compares any files.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 ``CHUNKWISE_MATRIX=5000 pytest tests/read/test_matrix.py`` tries so many combinations.
 """
 
-from __future__ import annotations
-
 import os
 import zlib
 from collections import Counter

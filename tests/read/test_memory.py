@@ -1,7 +1,5 @@
 """What a read takes beside its result is bounded, whatever the file."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whatever the shape, chunks, filters, type and index: do h5py and we read the same?"""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager

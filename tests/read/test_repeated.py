@@ -1,7 +1,5 @@
 """Are chunks that are wanted whole again and again decoded again and again?"""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Lists, masks, points and backward slices read as h5py and NumPy read them."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What does not fit is refused by name; what the engine leaves alone is read all the same."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Is a last chunk that holds only the elements that exist read as h5py reads it?"""
 
-from __future__ import annotations
-
 import itertools
 import math
 import zlib

@@ -1,7 +1,5 @@
 """Chunk indexes as the file has them: every kind, sparse or full, sound or not."""
 
-from __future__ import annotations
-
 import re
 import struct
 import zlib
@@ -169,7 +167,7 @@ def test_a_block_is_not_gone_through_again_and_again(tmp_path: Path) -> None:
     patch(path, begin, address * blocks)
     with h5py.File(path) as f:
         ours = chunkwise.wrap(f["d"])
-        assert same(ours[...], f["d"][...])
+        assert same(ours[first - 9 :], f["d"][first - 9 :])
         plan = ours.explain()
         assert plan["chunks"] - plan["missing_chunks"] == f["d"].id.get_num_chunks()
 

@@ -1,7 +1,5 @@
 """Does the engine read what another process has written by SWMR, as soon as `refresh` says so?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A file that is cut while it is read gives an error; it never ends the process."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

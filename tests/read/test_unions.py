@@ -1,7 +1,5 @@
 """A union of hyperslabs reads as libhdf5 and NumPy read it, whatever the layout."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from time import perf_counter_ns
 from typing import Any

@@ -1,7 +1,5 @@
 """Virtual datasets are read as libhdf5 reads them, by the engine."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

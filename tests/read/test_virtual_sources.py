@@ -1,7 +1,5 @@
 """Are files behind a dataset found where libhdf5 finds them, also when something has changed?"""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import h5py

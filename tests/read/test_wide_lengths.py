@@ -3,8 +3,6 @@
 HDF5 2.0 refuses them.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any

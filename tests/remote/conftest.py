@@ -1,7 +1,5 @@
 """What is read from afar: a file of all layouts, and requests that are not waited for long."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Does Ctrl-C end a read that waits, and does a program end that reads remote files?"""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

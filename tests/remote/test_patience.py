@@ -1,7 +1,5 @@
 """How long is a request waited for, how often is it made, and what is never fetched?"""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import threading

@@ -4,8 +4,6 @@ h5py's wheels have no such driver.  A stand-in says that files of the driver std
 URL; so libhdf5 reads the file on disk, and the engine what is served.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Are objects of S3 read as they are on disk, by s3fs from moto's server?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Does any command show, or write down, what a URL has for a secret?"""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

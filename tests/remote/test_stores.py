@@ -1,7 +1,5 @@
 """Are files read from all that fsspec opens, and from file objects, as they are on disk?"""
 
-from __future__ import annotations
-
 import gc
 import gzip
 import io

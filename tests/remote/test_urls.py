@@ -1,7 +1,5 @@
 """Is a URL shown without what opens doors, and is the right part of a chain taken?"""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Are files read over HTTP as they are on disk, and with how many requests?"""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

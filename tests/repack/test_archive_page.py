@@ -1,7 +1,5 @@
 """Does the script of docs/archive.md do what the page says?"""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -1,7 +1,5 @@
 """Are many files repacked in place, in parts and several at a time, and the rest left alone?"""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
@@ -184,20 +182,8 @@ def test_what_was_wrong_before_does_not_count(archive: Path) -> None:
         again = (*command, "--force") if command[0] == "repack" else command
         assert run(*again, "--baseline", "before.jsonl")[0] == 0
     (archive / "1.h5").write_bytes((archive / "1.h5").read_bytes()[:3000])
-    assert (
-        run(
-            "repack",
-            archive,
-            "-o",
-            "out",
-            "--filter",
-            "none",
-            "--force",
-            "--baseline",
-            "before.jsonl",
-        ).code
-        == 1
-    )
+    words = ("repack", archive, "-o", "out", "--filter", "none", "--force")
+    assert run(*words, "--baseline", "before.jsonl").code == 1
     Path("before.jsonl").write_text("no record")
     assert "--baseline" in run("verify", archive, "--baseline", "before.jsonl").err
     assert "is for many files" in run("verify", archive / "2.h5", "--exclude", "a").err

@@ -1,7 +1,5 @@
 """How far may values be from the source's, and does each filter keep to its promise?"""
 
-from __future__ import annotations
-
 import platform
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What a dataset shall be: by rules, by what it is, and by what HDF5 makes of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

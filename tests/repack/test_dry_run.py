@@ -1,7 +1,5 @@
 """What the plan of a repack says, and what it refuses before anything is written."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -16,7 +14,7 @@ from chunkwise.errors import ChunkwiseError
 from chunkwise.repacking.plan import budget_note
 from chunkwise.repacking.render import plan_lines, shortened
 from tests.support.commands import run
-from tests.support.golden import assert_golden
+from tests.support.golden import assert_golden, refused
 from tests.support.repacking import command, write_example
 
 
@@ -84,32 +82,23 @@ def test_json_has_the_plan(example: Path, tmp_path: Path) -> None:
     assert not out.exists()
 
 
-@pytest.mark.parametrize(
-    ("rules", "said"),
-    [
-        ({"chunk": "cub:1x1x1"}, "no dataset is called 'cub'; did you mean '/cube'"),
-        ({"chunk": "/a/b:1x1"}, "is a group"),
-        ({"chunk": "cube:1x1"}, "has 3 dimensions"),
-        ({"chunk": "cube:0x1x1"}, "at least 1"),
-        ({"chunk": "cube:41x1x1"}, "fixed length of 40"),
-        ({"chunk": "1x2x3x4"}, "fits none of the 5 datasets"),
-        ({"chunk": "line:contiguous"}, "can grow"),
-        ({"chunk": "cube:auto", "access": ["1x2"]}, "1x2"),
-        ({"chunk": "cube:40x64x64", "memory": 1000}, "memory"),
-        ({"filters": {"words": "scaleoffset:in:0"}}, "cannot store its type"),
-        ({"filters": {"cube": "filter-32999"}}, "HDF5_PLUGIN_PATH"),
-        ({"filters": "cube:zst"}, "did you mean zstd?"),
-        ({"filters": {"scalar": "lzf"}}, "is a scalar"),
-        ({"memory": "2G"}, "could mean two units"),
-        ({"memory": 0}, "give a number of bytes"),
-    ],
-    ids=str,
-)
-def test_rules_that_cannot_be_followed(example: Path, rules: dict[str, Any], said: str) -> None:
-    with pytest.raises(ChunkwiseError) as wrong:
-        chunkwise.plan_repack(example, **rules)
-    assert said in str(wrong.value)
-    assert "\n" not in str(wrong.value)
+CANNOT: list[dict[str, Any]] = [
+    *({"chunk": f"cube:{one}"} for one in ("1x1", "0x1x1", "41x1x1")),
+    *({"chunk": one} for one in ("cub:1x1x1", "/a/b:1x1", "1x2x3x4", "line:contiguous")),
+    {"chunk": "cube:auto", "access": ["1x2"]},
+    {"chunk": "cube:40x64x64", "memory": 1000},
+    {"filters": {"words": "scaleoffset:in:0"}},
+    {"filters": {"cube": "filter-32999"}},
+    *({"filters": one} for one in ("cube:zst", {"scalar": "lzf"})),
+    *({"memory": one} for one in ("2G", 0)),
+]
+
+
+def test_rules_that_cannot_be_followed(example: Path) -> None:
+    said = refused(lambda rules: chunkwise.plan_repack(example, **rules), CANNOT)
+    # What HDF5 says, and how much memory is needed, differs by version and machine.
+    said = re.sub(r"(?<=scaleoffset:in:0): .*|(?<=which takes) \d+", "", said)
+    assert_golden("repack-plan-refused", said.replace(str(example.parent), "FOLDER"))
 
 
 def test_a_filter_by_pattern_is_left_where_hdf5_refuses_it(example: Path) -> None:

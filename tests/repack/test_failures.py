@@ -1,7 +1,5 @@
 """Whatever stops a repack: the source is intact, and there is no damaged target."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

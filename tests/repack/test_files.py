@@ -1,7 +1,5 @@
 """Does everything survive, whatever is asked?  Others' tools and libraries say so."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

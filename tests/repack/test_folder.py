@@ -1,7 +1,5 @@
 """Many files: where each one's result goes, and how a stopped run goes on."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """In place, what needs no change is left alone; merging names the filter that is missing."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

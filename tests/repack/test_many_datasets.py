@@ -1,7 +1,5 @@
 """Many small datasets go side by side, and the result is as if they went one after another."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Does a repack keep within its budget of memory?"""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

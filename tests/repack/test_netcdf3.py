@@ -1,7 +1,5 @@
 """Is a netCDF-3 file repacked and mended as a netCDF-4 file with all that is in it?"""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

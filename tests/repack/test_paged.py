@@ -1,7 +1,5 @@
 """Does repack say what pages cost that make a file much larger, and which serve as well?"""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import h5py

@@ -1,7 +1,5 @@
 """In other chunks, do filters get parameters that keep every value, or does a dataset stay?"""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """What others plant at the names that a repack uses is neither followed nor removed."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Callable

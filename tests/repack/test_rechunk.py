@@ -1,7 +1,5 @@
 """Rechunking gives what h5py reads, whatever the shapes, filters and memory."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Raw copies, damaged and changing sources, journals, and who watches the work."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections.abc import Iterator

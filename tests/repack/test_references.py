@@ -1,7 +1,5 @@
 """Are objects that only references lead to copied, as a reader meets them?"""
 
-from __future__ import annotations
-
 import ctypes
 import time
 from pathlib import Path

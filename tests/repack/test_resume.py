@@ -1,7 +1,5 @@
 """A run that goes on takes nothing of a source that has changed."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

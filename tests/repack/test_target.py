@@ -1,7 +1,5 @@
 """Where a result is made, and how it comes into place."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os
@@ -34,7 +32,7 @@ def place_of(source: Path, target: Path | None = None, force: bool = False) -> P
 
 
 def interrupted(place: Place, *, resume: bool, content: bytes = b"half") -> None:
-    with claimed(place, resume=resume) as claim:
+    with contextlib.suppress(KeyboardInterrupt), claimed(place, resume=resume) as claim:
         fill(claim, content)
         with os.fdopen(claim.make("journal"), "wb") as journal:
             journal.write(content)
@@ -44,6 +42,12 @@ def interrupted(place: Place, *, resume: bool, content: bytes = b"half") -> None
 def fill(claim: Claim, content: bytes) -> None:
     with os.fdopen(claim.make_partial(), "wb") as stream:
         stream.write(content)
+
+
+def put(place: Place) -> None:
+    with claimed(place, resume=False) as claim:
+        fill(claim, b"new")
+        publish(claim)
 
 
 def left_by(claim: Claim) -> tuple[bytes, bytes]:
@@ -94,15 +98,13 @@ def test_a_write_protected_file_is_replaced_if_forced(
 
 def test_nothing_stays_of_a_run_that_failed(source: Path, tmp_path: Path) -> None:
     place = place_of(source, tmp_path / "out.h5")
-    with pytest.raises(KeyboardInterrupt):
-        interrupted(place, resume=False)
+    interrupted(place, resume=False)
     assert names(tmp_path) == {"in.h5"}
 
 
 def test_what_was_done_stays_for_the_next_run(source: Path, tmp_path: Path) -> None:
     place = place_of(source, tmp_path / "out.h5")
-    with pytest.raises(KeyboardInterrupt):
-        interrupted(place, resume=True)
+    interrupted(place, resume=True)
     assert names(place.folder) == {"lock", "journal"}
     assert len(list(tmp_path.glob(".out.h5.*.partial"))) == 1
     with claimed(place, resume=True) as claim:
@@ -115,8 +117,7 @@ def test_what_was_done_stays_for_the_next_run(source: Path, tmp_path: Path) -> N
 def test_of_two_stopped_runs_the_one_that_did_more_counts(source: Path, tmp_path: Path) -> None:
     place = place_of(source, tmp_path / "out.h5")
     for journal, is_left in ((b"12", b"12"), (b"1", b"12"), (b"123", b"123"), (b"", b"123")):
-        with pytest.raises(KeyboardInterrupt):
-            interrupted(place, resume=True, content=journal)
+        interrupted(place, resume=True, content=journal)
         with contextlib.suppress(KeyboardInterrupt), claimed(place, resume=True) as claim:
             assert left_by(claim) == (is_left, is_left)
             # What it goes on from stays.
@@ -125,8 +126,7 @@ def test_of_two_stopped_runs_the_one_that_did_more_counts(source: Path, tmp_path
 
 def test_what_a_killed_run_left_is_removed(source: Path, tmp_path: Path) -> None:
     place = place_of(source, tmp_path / "out.h5")
-    with pytest.raises(KeyboardInterrupt):
-        interrupted(place, resume=True)
+    interrupted(place, resume=True)
     with claimed(place, resume=False) as claim:
         assert not claim.resumed
         assert names(place.folder) == {"lock"}
@@ -145,8 +145,7 @@ def test_what_is_in_place_stays_when_the_run_dies_there(
         with claimed(place_of(source, target), resume=True) as claim:
             fill(claim, b"whole")
             os.link(claim.partial, target)
-    with pytest.raises(KeyboardInterrupt):
-        interrupted(place_of(source, target, force=True), resume=resume)
+    interrupted(place_of(source, target, force=True), resume=resume)
     assert target.read_bytes() == b"whole"
     with claimed(place_of(source, target, force=True), resume=False):
         pass
@@ -162,9 +161,7 @@ def test_what_a_run_left_that_was_killed_as_it_began(
     place.folder.mkdir(mode=0o700)
     if begun:
         (place.folder / "lock").write_bytes(begun)
-    with claimed(place, resume=False) as claim:
-        fill(claim, b"new")
-        publish(claim)
+    put(place)
     assert names(tmp_path) == {"in.h5", "out.h5"}
 
 
@@ -193,10 +190,7 @@ def test_a_lock_whose_file_is_gone_is_no_lock(source: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize("mode", [0o600, 0o644, 0o444])
 def test_a_new_file_has_the_sources_permissions(source: Path, tmp_path: Path, mode: int) -> None:
     source.chmod(mode)
-    place = place_of(source, tmp_path / "out.h5")
-    with claimed(place, resume=False) as claim:
-        fill(claim, b"new")
-        publish(claim)
+    put(place_of(source, tmp_path / "out.h5"))
     umask = os.umask(0)
     os.umask(umask)
     assert stat.S_IMODE((tmp_path / "out.h5").stat().st_mode) == mode & ~umask
@@ -205,10 +199,7 @@ def test_a_new_file_has_the_sources_permissions(source: Path, tmp_path: Path, mo
 def test_in_place_the_permissions_stay_and_the_time_is_new(source: Path) -> None:
     source.chmod(0o640)
     os.utime(source, (1e9, 1e9))
-    place = place_of(source)
-    with claimed(place, resume=False) as claim:
-        fill(claim, b"new")
-        publish(claim)
+    put(place_of(source))
     assert source.read_bytes() == b"new"
     assert stat.S_IMODE(source.stat().st_mode) == 0o640
     assert source.stat().st_mtime > 1e9 + 1
@@ -218,10 +209,7 @@ def test_a_link_is_followed_and_stays(source: Path, tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     link = tmp_path / "link.h5"
     link.symlink_to(tmp_path / "there" / "out.h5")
-    place = place_of(source, link)
-    with claimed(place, resume=False) as claim:
-        fill(claim, b"new")
-        publish(claim)
+    put(place_of(source, link))
     assert link.is_symlink()
     assert (tmp_path / "there" / "out.h5").read_bytes() == b"new"
     in_place = tmp_path / "me.h5"
@@ -272,9 +260,7 @@ def test_long_names_have_room(source: Path, tmp_path: Path) -> None:
     place = place_of(source, tmp_path / ("x" * 250 + ".h5"))
     other = place_of(source, tmp_path / ("x" * 249 + "y.h5"))
     assert place.folder != other.folder
-    with claimed(place, resume=False) as claim:
-        fill(claim, b"new")
-        publish(claim)
+    put(place)
     assert place.target.read_bytes() == b"new"
 
 
@@ -298,9 +284,7 @@ def test_a_file_in_place_is_there_whatever_its_folder_says(
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", refuse)
-    with claimed(place_of(source), resume=False) as claim:
-        fill(claim, b"new")
-        publish(claim)
+    put(place_of(source))
     assert source.read_bytes() == b"new"
     assert names(tmp_path) == {"in.h5"}
 
@@ -317,9 +301,7 @@ def test_what_replaces_anothers_file_has_its_group(
         given.append((owner, group))
 
     monkeypatch.setattr(os, "fchown", chown)
-    with claimed(place_of(source), resume=False) as claim:
-        fill(claim, b"new")
-        publish(claim)
+    put(place_of(source))
     assert given == [(-1, source.stat().st_gid)]
 
 
@@ -336,9 +318,7 @@ def test_a_run_that_ends_as_another_begins_is_no_reason_to_fail(
         place.folder.rmdir()
 
     monkeypatch.setattr(claiming, "_require_own_names", ended)
-    with claimed(place, resume=False) as claim:
-        fill(claim, b"new")
-        publish(claim)
+    put(place)
     assert source.read_bytes() == b"new"
     assert names(tmp_path) == {"in.h5"}
 

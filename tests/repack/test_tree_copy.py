@@ -1,7 +1,5 @@
 """Is a copied tree the same tree, whatever the file holds?"""
 
-from __future__ import annotations
-
 import ctypes
 import re
 import subprocess

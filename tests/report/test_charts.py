@@ -1,7 +1,5 @@
 """Does a report show what was measured, and what was published, as it is?"""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What does `chunkwise report` make of files, and what does it refuse?"""
 
-from __future__ import annotations
-
 import copy
 import gzip
 import json

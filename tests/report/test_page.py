@@ -1,7 +1,5 @@
 """Does the page draw all it has, in a real browser, with no network, at any width and light?"""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field

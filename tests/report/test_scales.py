@@ -1,7 +1,5 @@
 """Do values that are texts stand where their numbers say?"""
 
-from __future__ import annotations
-
 import math
 
 import pytest

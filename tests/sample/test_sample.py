@@ -1,7 +1,5 @@
 """Samples: the papers' figures, and the same bytes every time."""
 
-from __future__ import annotations
-
 import zlib
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Writing samples: whole files or none, and a command that says what happened."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

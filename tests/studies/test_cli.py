@@ -1,7 +1,5 @@
 """Does `chunkwise study` say what it does, and refuse what makes no sense?"""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

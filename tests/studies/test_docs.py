@@ -1,7 +1,5 @@
 """Does docs/studies.md name all that a study's files and results can say?"""
 
-from __future__ import annotations
-
 import re
 import sys
 from dataclasses import fields

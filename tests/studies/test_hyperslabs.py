@@ -1,7 +1,5 @@
 """The study of hyperslabs: what it asks for, and that one wrong value fails it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Does a walk write what it says, where it says, and in hdf5-iotest's words?  Without MPI."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os
@@ -274,6 +272,7 @@ def alone(one: Combination, settings: Settings, file: Path) -> Clock:
 
 @pytest.mark.parametrize("driver", ["posix", "core"])
 @pytest.mark.parametrize("filters", ["none", "shuffle+deflate:1"])
+@pytest.mark.slow
 def test_files_hold_what_they_must(tmp_path: Path, driver: str, filters: str) -> None:
     settings = replace(QUICK, single_process=driver, filters=Pipeline.parse(filters)).on(1)
     for one in combinations(settings, 1):

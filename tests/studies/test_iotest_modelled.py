@@ -1,7 +1,5 @@
 """Does a report draw the model beside ranks that shared cores, and only there?"""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

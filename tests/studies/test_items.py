@@ -1,7 +1,5 @@
 """Does the list of the papers' items name what is there, and do docs and report show it?"""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

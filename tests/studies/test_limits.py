@@ -1,7 +1,5 @@
 """Are the limits of claims those of the papers, and does each say where it comes from?"""
 
-from __future__ import annotations
-
 import re
 
 import pytest

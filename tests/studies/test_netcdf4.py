@@ -1,7 +1,5 @@
 """Does the study of paper 001 measure what the paper measured, and can that be measured?"""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Do the studies of what the papers leave open measure what they ask, and add up storage?"""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

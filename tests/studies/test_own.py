@@ -1,7 +1,5 @@
 """Can a study's questions be put to a dataset of the user's?"""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from importlib.resources import files

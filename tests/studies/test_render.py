@@ -1,7 +1,5 @@
 """Does what a study prints at its end fit a terminal, and say what it should?"""
 
-from __future__ import annotations
-
 import io
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Does a study that is stopped go on where it was, with nothing lost and nothing made twice?"""
 
-from __future__ import annotations
-
 import errno
 import json
 import sys

@@ -1,7 +1,5 @@
 """Does docs/studies/README.md count the verdicts as the saved results have them?"""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Does paper 004's study say what was published, and count what libhdf5's cache does?"""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Are libhdf5s found by their build, each once, and those that cannot be loaded passed over?"""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import h5py

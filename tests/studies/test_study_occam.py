@@ -1,7 +1,5 @@
 """Is the study of the OCCAM converter what paper 000 describes, and can it be measured?"""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Is what decides the undecided claims measured more often, and nothing else?"""
 
-from __future__ import annotations
-
 import itertools
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """What may stand between brackets: indexes that fit, that hardly fit, and nonsense."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import h5py

@@ -5,8 +5,6 @@
 First through chunkwise, then in another child through h5py; memory and time are limited.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,41 +1,14 @@
 """HDF5's checksum of metadata, for tests that change what lies under it.
 
-Bob Jenkins's lookup3 (public domain), as in ``H5checksum.c``: structures of the newer file
-format end with it.
+That it is the one that libhdf5 writes is tested in `tests.inspect.test_format`.
 """
-
-from __future__ import annotations
 
 import struct
 from pathlib import Path
 
-_MASK = 0xFFFFFFFF
+from chunkwise._native import metadata_checksum as lookup3
 
-
-def _rotated(value: int, count: int) -> int:
-    return (value << count | value >> (32 - count)) & _MASK
-
-
-def lookup3(content: bytes) -> int:
-    """The checksum of `content`."""
-    a = b = c = (0xDEADBEEF + len(content)) & _MASK
-    whole = max((len(content) - 1) // 12, 0)
-    for x, y, z in struct.iter_unpack("<III", content[: 12 * whole]):
-        a, b, c = (a + x) & _MASK, (b + y) & _MASK, (c + z) & _MASK
-        for count in (4, 6, 8, 16, 19, 4):
-            a = (a - c) & _MASK ^ _rotated(c, count)
-            c = (c + b) & _MASK
-            a, b, c = b, c, a
-    rest = content[12 * whole :]
-    if not rest:
-        return int(c)
-    x, y, z = struct.unpack("<III", rest.ljust(12, b"\0"))
-    a, b, c = (a + x) & _MASK, (b + y) & _MASK, (c + z) & _MASK
-    for count in (14, 11, 25, 16, 4, 14, 24):
-        c = ((c ^ b) - _rotated(b, count)) & _MASK
-        a, b, c = b, c, a
-    # Seven steps turn the three once too often.
-    return int(b)
+__all__ = ["extent", "lookup3", "state_end"]
 
 
 def extent(content: bytes, start: int) -> int:

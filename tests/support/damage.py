@@ -1,7 +1,5 @@
 """How tests damage files; `bad_reader` reads them where a crash is conceivable."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@
 enough; each function below adds one kind of thing.
 """
 
-from __future__ import annotations
-
 import ctypes
 from pathlib import Path
 from typing import Any

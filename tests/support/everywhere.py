@@ -4,8 +4,6 @@ Files are written, repacked and read in a folder whose name no code page has.  I
 their values, of their stored chunks and of all their bytes; and how each of some commands ended.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import tempfile

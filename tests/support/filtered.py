@@ -1,7 +1,5 @@
 """Datasets behind any filters, for tests that compare with libhdf5's filters."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

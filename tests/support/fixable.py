@@ -1,7 +1,5 @@
 """Files whose layouts may need mending: random shapes, chunks, filters and data."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

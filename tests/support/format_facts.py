@@ -4,8 +4,6 @@
 values, filters, where chunks lie.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

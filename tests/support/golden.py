@@ -6,8 +6,6 @@ After a change of words, write them anew and look at what differs:
     git diff tests/golden
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Callable, Iterable

@@ -5,8 +5,6 @@ them has chunkwise installed: it is offered by its path, with what pip has recor
 extension module fits every Python from 3.10 on.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

@@ -4,8 +4,6 @@ Each of a few kilobytes.  A program that reads them does work in proportion to w
 not to what they claim.  `CASES` writes them, by name, into a folder of their own.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Reading what an index refers to, by zarr and xarray."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

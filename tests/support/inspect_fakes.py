@@ -1,7 +1,5 @@
 """Facts about files that do not exist, and how they are shown, for tests of that."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Which files are the facts about files tested on?"""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

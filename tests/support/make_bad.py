@@ -5,8 +5,6 @@ right again, so that libhdf5 believes them.  What reading each must come to is i
 `tests.read.test_bad_files`.
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Virtual datasets made at random, with sources of every kind."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any, TypeAlias

@@ -4,8 +4,6 @@
 and `reasons` says which words tell why libhdf5 has to read it, if it has to.
 """
 
-from __future__ import annotations
-
 import ctypes
 import math
 import os

@@ -1,7 +1,5 @@
 """How much memory does a program take from here on?  For programs of tests, in their process."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

@@ -1,7 +1,5 @@
 """Which small files hold one of each structure of HDF5's metadata?"""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable
 from itertools import product

@@ -1,7 +1,5 @@
 """How do tests start a program on several ranks?"""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

@@ -4,8 +4,6 @@ With the Python of `make mpi`, whose h5py is built against a parallel HDF5; wher
 tests skip and say so.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Functions of libhdf5 that h5py lacks, called in h5py's own libhdf5."""
 
-from __future__ import annotations
-
 import ctypes
 import sys
 from typing import Any

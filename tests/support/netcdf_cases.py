@@ -1,7 +1,5 @@
 """Datasets of xarray's, and how to write them: what netCDF-4 files hold in practice."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """What do netCDF-C and plain HDF5 write?  Files, each about one thing, and their groups."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

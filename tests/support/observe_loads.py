@@ -6,8 +6,6 @@ output.  A filter that changes nothing is registered under a number of the range
 testing, and counts the chunks that it is asked to decode.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import sys

@@ -3,8 +3,6 @@
 Its arguments: a folder, how many files, how many descriptors.
 """
 
-from __future__ import annotations
-
 import json
 import resource
 import sys

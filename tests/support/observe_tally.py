@@ -4,8 +4,6 @@ As `observe_loads`, run as a program of its own for each libhdf5: beside the fil
 counts its calls itself there are two of libhdf5's, whose calls chunkwise counts.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from ctypes import c_int64

@@ -1,7 +1,5 @@
 """How tests compare programs on h5py as it is with the same on h5py patched."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

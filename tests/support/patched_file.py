@@ -1,7 +1,5 @@
 """A file with a dataset of each type and layout, and ways of reading them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

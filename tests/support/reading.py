@@ -1,7 +1,5 @@
 """How tests compare what chunkwise reads with what h5py reads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Copies of datasets by ``_native.copy_data``, for tests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What tests of references share: a file of objects without links."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import h5py

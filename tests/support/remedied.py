@@ -1,7 +1,5 @@
 """The lines of one remedy for a dataset, as tests look at them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 

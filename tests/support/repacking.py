@@ -1,7 +1,5 @@
 """What tests of repack share: files, the command, and who says that two files are equal."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 import subprocess

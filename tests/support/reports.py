@@ -1,7 +1,5 @@
 """Made-up results of a study that there is not: all that a report must cope with."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from chunkwise.measure.space import Space

@@ -6,8 +6,6 @@ reads lines of a function and the folder that it works in; for each it prints th
 the child, or minus its signal. What the child prints is then in FOLDER/out and FOLDER/err.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import importlib
 import os

@@ -1,7 +1,5 @@
 """Made-up rows and studies, for tests of what follows from them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

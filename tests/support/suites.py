@@ -5,8 +5,6 @@ Its arguments: ``h5py [--patched | --face]``, for plain, patched or on chunkwise
 xarray replaced; they write as they do and read by ours.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

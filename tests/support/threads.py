@@ -1,7 +1,5 @@
 """Works that run at the same time, and what is raised in one of them."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Sequence
 

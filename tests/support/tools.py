@@ -1,7 +1,5 @@
 """Which outside programs do tests compare with, and what if one is missing?"""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

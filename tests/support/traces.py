@@ -1,7 +1,5 @@
 """Made-up traces."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

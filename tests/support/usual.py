@@ -1,7 +1,5 @@
 """Files of eight usual kinds, stored as people store them, with what people read of them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What tests of verify share: files to damage, the command, and what libhdf5 makes of a file."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import random

@@ -1,7 +1,5 @@
 """What do tests do where an older h5py, or its HDF5, cannot do what they need?"""
 
-from __future__ import annotations
-
 import h5py
 import pytest
 

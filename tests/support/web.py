@@ -1,7 +1,5 @@
 """A web server on loopback that is slow, fails and changes its mind as a test asks."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import threading

@@ -1,7 +1,5 @@
 """Write lengths of chunks in more bytes than they need, as PureHDF and JLD2 do."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

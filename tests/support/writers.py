@@ -4,8 +4,6 @@ Each function takes a folder, writes in it as a program would, and gives an exit
 makes what a writer reads.
 """
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Does the command tell all, go on where it was stopped, and end cleanly?"""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Is every flipped bit found, in checksummed chunks always, elsewhere where it breaks decoding?"""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Does a manifest prove that nothing has changed, whatever a repack did, and only then?"""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

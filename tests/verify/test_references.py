@@ -1,7 +1,5 @@
 """Are objects that only references lead to verified, counted and in manifests?"""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

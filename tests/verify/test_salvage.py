@@ -1,7 +1,5 @@
 """Is everything that can be read in the new file, and nothing else?"""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Is everything that h5py still reads of a damaged file in what salvage saves?"""
 
-from __future__ import annotations
-
 import itertools
 import json
 import random

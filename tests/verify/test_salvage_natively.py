@@ -3,8 +3,6 @@
 One structure is damaged in each file.  `verify` and `--salvage` name it, and where it is.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Does the sum of values depend on anything but the values?  Is it as the page says?"""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import re

@@ -1,7 +1,5 @@
 """Is every truncation found, and what was written after a file, and what was not closed?"""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Do all commands say the same of a file, with the same exit code?"""
 
-from __future__ import annotations
-
 import json
 import os
 import struct

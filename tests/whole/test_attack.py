@@ -1,7 +1,5 @@
 """The attacks of `tests/attack`, a few attempts each; `make attack` makes many."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

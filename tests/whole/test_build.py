@@ -1,7 +1,5 @@
 """What does the build say before it compiles, and while?"""
 
-from __future__ import annotations
-
 import importlib
 import os
 import platform

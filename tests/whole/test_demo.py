@@ -1,7 +1,5 @@
 """Does the demo show its three acts, and leave nothing behind when it is interrupted?"""
 
-from __future__ import annotations
-
 import importlib
 import os
 import signal
@@ -41,6 +39,7 @@ def test_the_demo_has_three_acts(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.slow
 def test_an_interrupted_demo_leaves_no_half_file(tmp_path: Path, number: signal.Signals) -> None:
     files, scratch = tmp_path / "demo-files", tmp_path / "tmp"
     files.mkdir()

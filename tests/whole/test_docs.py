@@ -1,7 +1,5 @@
 """What the pages in docs/ and the help of commands show is what happens."""
 
-from __future__ import annotations
-
 import contextlib
 import doctest
 import re

@@ -3,8 +3,6 @@
 It ends with an error, never by a signal, and the source is as it was; or its result is right.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from functools import partial

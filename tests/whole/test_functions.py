@@ -1,7 +1,5 @@
 """Do `chunkwise.inspect` and `chunkwise.bench` return what the commands print?"""
 
-from __future__ import annotations
-
 import inspect
 import json
 from pathlib import Path

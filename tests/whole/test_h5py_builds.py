@@ -1,7 +1,5 @@
 """Is the right libhdf5 found, however h5py was built and whatever else is loaded?"""
 
-from __future__ import annotations
-
 import shutil
 import struct
 import subprocess

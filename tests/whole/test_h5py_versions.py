@@ -1,7 +1,5 @@
 """Do all commands work with the oldest h5py, and with Debian's?"""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

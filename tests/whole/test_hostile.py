@@ -5,8 +5,6 @@ and memory are limited by the system, far above what is needed.  Nothing depends
 something takes, but on whether it ends.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import resource

@@ -1,7 +1,5 @@
 """Does a program that opens a local file import only what that needs?"""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import h5py

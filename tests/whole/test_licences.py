@@ -1,7 +1,5 @@
 """Does a wheel have the licence of everything that is linked in, and its SBOM the C code?"""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

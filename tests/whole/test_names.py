@@ -1,7 +1,5 @@
 """Does a name print, and is a line with it still the same name when it is pasted?"""
 
-from __future__ import annotations
-
 import ast
 import io
 import json

@@ -4,8 +4,6 @@ What a program decides follows from records.  Looked for are the usual ways to r
 it begins with a word of ours, its parts, whether it contains something.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Do options that several commands have mean the same in each, and are former spellings taken?"""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Does a program end while its daemon threads read?"""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import h5py

@@ -1,7 +1,5 @@
 """Does a package list what it offers before it has imported it, and docs/api.md all of that?"""
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

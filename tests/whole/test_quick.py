@@ -1,7 +1,5 @@
 """Do the runs that leave something out leave out that, and nothing else?"""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

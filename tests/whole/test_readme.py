@@ -1,7 +1,5 @@
 """Are README.md and the first pages of the site filled from a run, and do their examples work?"""
 
-from __future__ import annotations
-
 import importlib
 import re
 import textwrap

@@ -1,7 +1,5 @@
 """Do the package, its citation and its conda recipe state the same version and needs?"""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

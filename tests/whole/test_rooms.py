@@ -1,7 +1,5 @@
 """Do the rooms of both packages use only those that docs/architecture.md allows?"""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import re

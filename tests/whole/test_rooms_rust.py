@@ -3,8 +3,6 @@
 Read are the sources alone: `use` statements and paths, without comments and tests.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

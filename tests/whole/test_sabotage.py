@@ -1,7 +1,5 @@
 """Does the shim that makes calls go wrong do exactly what it says?  Other tests rely on it."""
 
-from __future__ import annotations
-
 import signal
 import sys
 from pathlib import Path

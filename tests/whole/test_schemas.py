@@ -1,7 +1,5 @@
 """Is what `--json` prints what its schema says, for each command that has it?"""
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

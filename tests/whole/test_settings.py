@@ -1,7 +1,5 @@
 """What is set holds, is read back, and changes nothing but time and memory."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import pickle
@@ -309,6 +307,8 @@ for call in (chunkwise.settings, lambda: chunkwise.open(sys.argv[1])):
     lines = child(program, str(path), **{variable: value}).splitlines()
     assert len(lines) == 2
     assert all(said in line for line in lines)
+    if variable != "CHUNKWISE_THREADS":
+        return  # The others are read in the same place.
     environment = os.environ | {variable: value}
     script = path.with_name("program.py")
     script.write_text("print('it runs')")

@@ -4,8 +4,6 @@
 site, on a screen and on a phone, in light and in dark.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Iterator

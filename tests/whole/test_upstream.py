@@ -1,7 +1,5 @@
 """Does libhdf5 still get wrong what we avoid?  Its programs are ready to be sent upstream."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 

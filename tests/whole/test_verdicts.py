@@ -1,7 +1,5 @@
 """Has each error and each verdict its exit code, and does the worst of several win?"""
 
-from __future__ import annotations
-
 import errno
 import pickle
 

@@ -1,7 +1,5 @@
 """The wheel installs and reads where there is neither Rust nor a compiler."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import platform

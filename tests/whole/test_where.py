@@ -1,7 +1,5 @@
 """Is what docs/architecture.md says under 'Where is ...' there, and what it plans not yet?"""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Is what is said of Windows true, as far as another system can tell?"""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Are numbers of things counted right, and are near words offered?"""
 
-from __future__ import annotations
-
 import importlib.metadata
 from types import SimpleNamespace
 

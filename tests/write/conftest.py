@@ -1,7 +1,5 @@
 """Of which datasets do these tests write a few elements, as if they were large?  Of all."""
 
-from __future__ import annotations
-
 import pytest
 
 from chunkwise.writing import alike, direct

@@ -3,8 +3,6 @@
 `tests/attack/aliases.py` tries such ways at random; here each is named.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

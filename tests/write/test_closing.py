@@ -1,7 +1,5 @@
 """What was written before a file closes is in it, and what comes later is refused."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Groups, datasets, links and attributes are made as h5py makes them; what cannot be is said."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

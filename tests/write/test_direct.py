@@ -1,7 +1,5 @@
 """Does libhdf5 write what it writes as fast, and is that what h5py writes?"""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

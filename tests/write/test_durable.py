@@ -1,7 +1,5 @@
 """What was written is in the file, whatever happens; what cannot be is an error."""
 
-from __future__ import annotations
-
 import gc
 import os
 import shutil

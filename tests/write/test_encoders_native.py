@@ -1,7 +1,5 @@
 """What the engine's filters store is what libhdf5's decode, and the other way round."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Are lists, masks, points and fields written as h5py does it, and refused where it refuses?"""
 
-from __future__ import annotations
-
 import functools
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files are opened and made as h5py does, and nothing is lost by a call that fails."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from functools import partial

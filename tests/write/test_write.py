@@ -1,7 +1,5 @@
 """Whatever is written gives the file that h5py would have made."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Several processes at one file, ends without a close, asyncio: right, or a clear error."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import multiprocessing

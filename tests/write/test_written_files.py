@@ -1,7 +1,5 @@
 """What is written through chunkwise is what h5py, netCDF4 and HDF5's tools read."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

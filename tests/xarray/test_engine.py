@@ -1,7 +1,5 @@
 """Does engine="chunkwise" open what netCDF4 and h5netcdf open, with nothing of it different?"""
 
-from __future__ import annotations
-
 import concurrent.futures
 import io
 import pickle

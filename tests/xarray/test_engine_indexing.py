@@ -1,7 +1,5 @@
 """Does an index of xarray's read the same by the engine as of the array in memory?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Is a group that is read from a file's bytes the one that h5netcdf describes?"""
 
-from __future__ import annotations
-
 import os
 import random
 import subprocess

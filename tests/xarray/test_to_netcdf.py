@@ -1,7 +1,5 @@
 """Is a netCDF-4 file that workers write the one that xarray writes by itself?"""
 
-from __future__ import annotations
-
 import subprocess
 import warnings
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Do xarray's own tests of its netCDF engines pass, when they read by ours?"""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
