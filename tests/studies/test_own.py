@@ -17,7 +17,6 @@ from chunkwise_lab.studies import own_data as own
 from chunkwise_lab.studies.load import load
 from chunkwise_lab.studies.results import StudyResults
 from chunkwise_lab.studies.run import Options, run
-from tests.support.study_checks import check
 
 STUDY = load("cris")
 
@@ -114,7 +113,7 @@ def test_what_would_replace_nothing_is_an_error(tmp_path: Path, wrong: str, why:
     text = head.read_text(encoding="utf-8")
     head.write_text(text.replace('"3MiB" = "@large-cache"', wrong), encoding="utf-8")
     with pytest.raises(UsageError, match=why):
-        check(load(str(folder)))
+        load(str(folder))
 
 
 def test_end_to_end(mine: str, tmp_path: Path) -> None:

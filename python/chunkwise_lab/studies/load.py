@@ -1,15 +1,16 @@
 """How is a study written down?
 
 In a folder, of this package or of a user: ``study.toml`` says what it is and names the files of
-its experiments; docs/studies.md ("Writing one") has every key.  That no published value and no
-claim of this package's studies stands without a row is for the tests to see.
+its experiments; docs/studies.md ("Writing one") has every key.  What is unknown or missing is an
+error that names the file and the entry (`chunkwise_lab.studies.checks`): a published value that
+nothing is compared with must not pass unseen.
 """
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, fields
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -19,8 +20,7 @@ from chunkwise.grammar import parse_size
 from chunkwise.measure.space import Space
 from chunkwise.names import printable
 from chunkwise.words import nearest, offered
-from chunkwise_lab.studies.figures import FIGURES
-from chunkwise_lab.studies.rules import RULES
+from chunkwise_lab.studies.checks import check_experiment, check_study
 from chunkwise_lab.studies.study import (
     SCALES,
     Claim,
@@ -47,29 +47,26 @@ T = TypeVar("T")
 NAMES: Final = (
     "occam", "netcdf4", "iotest", "hyperslabs", "cris", "bandwidth", "two-ways", "selections",
 )  # fmt: skip
-# Files and parts of a report are called so.
-_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def load(name: str) -> Study:
     """Read one study."""
     folder = _folder(name)
-    file = "study.toml"
-    try:
-        head = _toml(folder, file)
-        standard, found = head.pop("axes", {}), []
-        for file in head.pop("files"):
-            entries = _toml(folder, file)["experiment"]
-            found += [_experiment(entry, standard) for entry in entries]
-        file = "study.toml"
-        return _checked(_study(head, tuple(found)))
-    except OSError as error:
-        why = f"cannot be read: {error.strerror}"
-    except (AttributeError, KeyError, TypeError, ValueError) as wrong:
-        why = f"{wrong} is missing" if isinstance(wrong, KeyError) else str(wrong)
-    raise UsageError(
-        f"{printable(name)}/{file}: {why}; docs/studies.md says how a study is written"
-    )
+    place = name if name in NAMES else printable(name)
+    head = _toml(folder, place, "study.toml")
+    standard = head.pop("axes", {})
+    found: list[Experiment] = []
+    places: list[str] = []
+    for file in _needed(f"{place}/study.toml", head, "files"):
+        entries = _needed(f"{place}/{file}", _toml(folder, place, file), "experiment")
+        for number, entry in enumerate(entries, 1):
+            places.append(f"{place}/{file}, {entry.get('id', f'experiment {number}')}")
+            found.append(_located(places[-1], _experiment, entry, standard))
+    study = _located(f"{place}/study.toml", _study, head, tuple(found))
+    _located(f"{place}/study.toml", check_study, study)
+    for where, experiment in zip(places, found, strict=True):
+        _located(where, check_experiment, experiment, study.data)
+    return study
 
 
 def _folder(name: str) -> Traversable:
@@ -86,31 +83,43 @@ def _folder(name: str) -> Traversable:
     )
 
 
-def _toml(folder: Traversable, file: str) -> dict[str, Any]:
-    return tomllib.loads((folder / file).read_text(encoding="utf-8"))
+def _toml(folder: Traversable, place: str, file: str) -> dict[str, Any]:
+    try:
+        found = tomllib.loads((folder / file).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{place}/{file}: cannot be read: {error.strerror}") from None
+    except ValueError as wrong:
+        raise UsageError(f"{place}/{file}: not TOML: {wrong}") from None
+    return found
 
 
-def _checked(study: Study) -> Study:
-    """Raise ValueError for a name that there is not; whether rows match, only tests look."""
-    for values in (study.repeat, study.minutes, study.disk_nbytes):
-        if set(values) != set(SCALES):
-            raise ValueError(f"repeat, minutes and disk need {' and '.join(SCALES)}")
-    for name in (*(one.id for one in study.experiments), *study.data):
-        if _NAME.fullmatch(name) is None:
-            raise ValueError(f"'{printable(name)}': a name is letters, digits, - and _")
-    for one in study.experiments:
-        used: list[tuple[str, Iterable[str]]] = [(n, study.data) for r in one.runs for n in r.data]
-        drawn: tuple[Plot | Published | Claim, ...] = (*one.plots, *one.published, *one.claims)
-        used += [(of.figure, FIGURES) for of in drawn]
-        for claim in one.claims:
-            used.append((claim.rule, RULES))
-            rule = RULES.get(claim.rule)
-            needed = (*rule.sides, *rule.others, *(["axis"] if rule.axis else ())) if rule else ()
-            used += [(name, claim.settings) for name in needed]
-        for name, known in used:
-            if name not in known:
-                raise ValueError(f"{one.id}: there is no '{name}'{offered(name, known)}")
-    return study
+def _needed(where: str, values: dict[str, Any], name: str) -> list[Any]:
+    found = values.pop(name, None)
+    if not isinstance(found, list) or not found:
+        raise UsageError(f"{where}: '{name}' is missing, or no list")
+    return found
+
+
+def _located(where: str, make: Callable[..., T], *arguments: Any) -> T:
+    """Make an object from a file's values, or say where they are wrong."""
+    try:
+        return make(*arguments)
+    except KeyError as missing:
+        raise UsageError(f"{where}: {missing} is missing") from None
+    except (AttributeError, TypeError, ValueError) as wrong:
+        raise UsageError(f"{where}: {wrong}") from None
+
+
+def _made(kind: type[T], what: str, values: Mapping[str, Any]) -> T:
+    """Make a part of a study of values that it knows, and of all that it needs."""
+    known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
+    for name in values:
+        if name not in known:
+            raise UsageError(f"{what} has no '{name}'{offered(name, known)}")
+    for name, one in known.items():
+        if name not in values and one.default is MISSING and one.default_factory is MISSING:
+            raise UsageError(f"{what}: '{name}' is missing")
+    return kind(**values)
 
 
 def _study(head: dict[str, Any], experiments: tuple[Experiment, ...]) -> Study:
@@ -119,23 +128,25 @@ def _study(head: dict[str, Any], experiments: tuple[Experiment, ...]) -> Study:
     entry = head.pop("own", None)
     own = None if entry is None else Own(entry.pop("data"), entry)
     values = {**head, "disk_nbytes": disk, "data": data, "experiments": experiments, "own": own}
-    return Study(**values)
+    return _made(Study, "a study", values)
 
 
 def _data(name: str, values: dict[str, Any]) -> Data:
     both = values.pop("both", {})
     options = {scale: _tuples({**both, **values.pop(scale, {})}) for scale in SCALES}
-    return Data(**{**values, "name": name, "options": options})
+    return _made(Data, f"data.{name}", {**values, "name": name, "options": options})
 
 
 def _experiment(entry: dict[str, Any], standard: Mapping[str, Any]) -> Experiment:
     parts = {
         "runs": tuple(_run(one, standard) for one in entry.pop("run")),
-        "plots": _parts(Plot, entry.pop("plot", ())),
-        "published": _parts(Published, map(_labelled, entry.pop("published", ()))),
+        "plots": _parts(Plot, "a plot", entry.pop("plot", ())),
+        "published": _parts(
+            Published, "a published value", map(_labelled, entry.pop("published", ()))
+        ),
         "claims": tuple(map(_claim, entry.pop("claim", ()))),
     }
-    return Experiment(**{**entry, **parts})
+    return _made(Experiment, "an experiment", {**entry, **parts})
 
 
 def _labelled(entry: dict[str, Any]) -> dict[str, Any]:
@@ -164,15 +175,15 @@ def _run(entry: dict[str, Any], standard: Mapping[str, Any]) -> Run:
             for scale in SCALES
         },
     }
-    return Run(**{**entry, **parts})
+    return _made(Run, "a run", {**entry, **parts})
 
 
 def _space(axes: Mapping[str, Any], design: str, trials: Any) -> Space:
     return Space({name: tuple(texts) for name, texts in axes.items()}, design, tuple(trials))
 
 
-def _parts(kind: type[T], entries: Iterable[dict[str, Any]]) -> tuple[T, ...]:
-    return tuple(kind(**_tuples(entry)) for entry in entries)
+def _parts(kind: type[T], what: str, entries: Iterable[dict[str, Any]]) -> tuple[T, ...]:
+    return tuple(_made(kind, what, _tuples(entry)) for entry in entries)
 
 
 def _claim(entry: dict[str, Any]) -> Claim:

@@ -1,11 +1,8 @@
-"""Does a study's file name only rows that will exist, and known settings?
-
-Nobody would notice a published value that nothing is compared with, or a claim about rows that
-nobody measures.
-"""
+"""Does a study's file name only rows that will exist, and known settings?"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
@@ -14,6 +11,7 @@ from typing import Any, Final, get_args
 from chunkwise.errors import UsageError
 from chunkwise.measure.axes import DEFAULT, check_axis
 from chunkwise.measure.space import Space
+from chunkwise.names import printable
 from chunkwise.words import nearest, offered
 from chunkwise_lab.sample import SAMPLES
 from chunkwise_lab.studies.figures import FIGURES
@@ -37,6 +35,7 @@ from chunkwise_lab.studies.study import (
     matches,
 )
 
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 # What every rule takes.
 _COMMON: Final = ("where", "over", "total", "statistic")
 # What a space's values for libraries mean if none has been looked for.
@@ -83,13 +82,6 @@ class Points:
             )
 
 
-def check(study: Study) -> None:
-    """Raise UsageError for what no run gives, at either scale."""
-    check_study(study)
-    for experiment in study.experiments:
-        check_experiment(experiment, study.data)
-
-
 def check_study(study: Study) -> None:
     """Check what a study says besides its experiments."""
     if study.statistic not in get_args(Statistic):
@@ -111,6 +103,12 @@ def check_study(study: Study) -> None:
     if study.own is not None:
         _check_own(study, study.own)
     ids = [experiment.id for experiment in study.experiments]
+    for name in (*ids, *study.data):
+        if _NAME.fullmatch(name) is None:
+            raise UsageError(
+                f"'{printable(name)}': an id, and a name of data, is letters, digits, - and _, as "
+                "files and parts of a report are called so"
+            )
     for repeated in sorted({name for name in ids if ids.count(name) > 1}):
         raise UsageError(f"two experiments are called '{repeated}'")
 
