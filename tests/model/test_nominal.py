@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from chunkwise.model.chunk_shape import (
     CHUNK_NBYTES,
-    SMALL_CHUNK_NBYTES,
+    LEAST_CHUNK_NBYTES,
     all_of,
+    are_too_small,
     default_chunk,
     divisors,
     reason,
@@ -92,7 +93,8 @@ def test_nothing_that_was_left_out_is_much_better(case: Any) -> None:
     for chunks in candidates(shape, patterns):
         side = tuple(map(int, chunks))
         nbytes = math.prod(side) * itemsize
-        if SMALL_CHUNK_NBYTES <= nbytes <= CHUNK_NBYTES:
+        count = math.prod(-(-n // c) for n, c in zip(shape, side, strict=True))
+        if LEAST_CHUNK_NBYTES <= nbytes <= CHUNK_NBYTES and not are_too_small(count, nbytes):
             assert now <= 1.1 * nominal_s(shape, itemsize, side, everything, LIBHDF5_1)
 
 
