@@ -30,7 +30,14 @@ import numpy.typing as npt
 
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.model.geometry import canonical, touched_along
-from chunkwise.model.nominal import ANYWHERE_LOAD_S, LOAD_S, nominal_s, quick_s, slowdown
+from chunkwise.model.nominal import (
+    ANYWHERE_LOAD_S,
+    LOAD_S,
+    STORED_LOAD_S,
+    nominal_s,
+    quick_s,
+    slowdown,
+)
 from chunkwise.model.readers import (
     CHUNKWISE,
     LIBRARIES,
@@ -138,7 +145,12 @@ def default_chunk(
     asked = [one if isinstance(one, Pattern) else single_reads(one, extents) for one in access]
     found = tuple(within(one, extents) for one in asked) or usual(extents, itemsize)
     # Patterns that are the usual ones say no more than none.
-    load_s = ANYWHERE_LOAD_S if found == usual(extents, itemsize) else LOAD_S
+    if found == usual(extents, itemsize):
+        load_s = ANYWHERE_LOAD_S
+    else:
+        # Larger chunks cost a walk nothing.
+        is_single = present is None and any(one.of_one_read for one in found)
+        load_s = LOAD_S if is_single else STORED_LOAD_S
     sought = (extents, itemsize, found, limit_nbytes, smallest(readers), load_s)
     best = extents if is_one else _best(*sought)
     if present is None or present.is_served(extents, itemsize, found, best):

@@ -43,7 +43,7 @@ _MOST_NBYTES: Final = 16 << 20
 # Layouts of the grid that are measured: so many of the best by the model, and by counts of chunks
 # and bytes where loading a chunk takes so many seconds.
 _FINAL: Final = 3
-_LOADS_S: Final = (2e-5, 5e-5, 2e-4)
+_LOADS_S: Final = (5e-6, 2e-5, 1e-4)
 _FILTERS: Final = "shuffle+deflate:4"
 # Reads of each pattern: more of small ones, which take less time than an opened file's index.
 _FEWEST_READS: Final = 8
