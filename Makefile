@@ -333,7 +333,7 @@ bench:
 	    --example cores --target-dir target/simulated -- $(THREADS)
 else
 # Of the advice, not of peers.
-ifneq ($(filter advise complaints fix model usual,$(ONLY)),)
+ifneq ($(filter advise complaints fix model rule usual,$(ONLY)),)
 bench: install
 	$(BIN)/python -m chunkwise_lab.regret $(ONLY)
 else

@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chunkwise.advice import patterns
+from chunkwise.model.chunk_shape import default_chunk
+from chunkwise.model.geometry import touched_along
 from chunkwise_lab.regret import cases, model, regret, thumbs, trials
-from tests.model.test_search import problem
 
 
 @pytest.mark.slow
@@ -80,24 +83,57 @@ def test_there_are_40_cases_and_each_can_be_written(tmp_path: Path) -> None:
         assert (file["x"].shape, file["x"].chunks) == ((400, 20), (400, 1))
 
 
+def test_cases_are_drawn_alike_each_time() -> None:
+    some = list(cases.drawn(3, 6))
+    assert some == list(cases.drawn(3, 6)) != list(cases.drawn(4, 6))
+    for case in some:
+        nbytes = math.prod(case.shape) * np.dtype(case.dtype).itemsize
+        assert 20e6 < nbytes < 100e6
+        asked = patterns.read(case.access, case.shape, 4, "x")
+        assert all(one.pattern.scattered and one.pattern.of_one_read for one in asked)
+
+
 def test_the_grid_has_the_longest_and_the_shortest_sides() -> None:
-    asked = problem()
-    grid = regret._grid(asked, 4)
+    asked = patterns.read(["365x1x1", "1x600x600"], (365, 600, 600), 4, "x")
+    grid = regret.grid_of((365, 600, 600), 4, asked, 4)
     assert len(grid) == len(set(grid)) > 20
-    for one in grid:
-        assert one.chunks is not None
-        assert 8 << 10 <= math.prod(one.chunks) * asked.itemsize <= 16 << 20
-    assert {one.filters for one in grid} == set(asked.codecs)
-    assert {365, 1} <= {(one.chunks or (0,))[0] for one in grid}
+    assert all(8 << 10 <= math.prod(one) * 4 <= 16 << 20 for one in grid)
+    assert {365, 1} <= {one[0] for one in grid}
+
+
+@pytest.mark.parametrize("case", list(cases.drawn(11, 12)), ids=lambda case: case.name)
+def test_what_is_chosen_without_measuring_is_near_the_best_of_a_grid(case: cases.Case) -> None:
+    """By what h5py took for a call, for each chunk and for its bytes, on one machine."""
+    itemsize = np.dtype(case.dtype).itemsize
+    asked = patterns.read(case.access, case.shape, itemsize, "x")
+
+    def took_s(chunks: tuple[int, ...]) -> float:
+        each_s = 4e-5 + math.prod(chunks) * itemsize / 400e6
+        lengths = [zip(case.shape, one.pattern.block, chunks, strict=True) for one in asked]
+        touched = [math.prod(touched_along(*one)[0] for one in each) for each in lengths]
+        return sum(15e-6 + each_s * number for number in touched)
+
+    chosen = default_chunk(case.shape, itemsize, None, [one.pattern for one in asked])
+    best = min(took_s(chunks) for chunks in regret.grid_of(case.shape, itemsize, asked, 4))
+    assert took_s(chosen) <= 1.2 * best
+
+
+def test_the_rule_is_measured_beside_the_best_of_a_grid() -> None:
+    access = ("1x60x50", "60x1x1")
+    case = cases.Case("maps", (60, 60, 50), "f4", "smooth", None, cases.DEFLATE, access)
+    found = regret.of_rule(case, sides=2, say=lambda _: None)
+    assert found.layouts > 1
+    assert found.rule_s >= found.best_s > 0
 
 
 def test_regrets_are_summed_up() -> None:
     found = [
-        regret.Regret("a", "x", "y", 1.1, 1.0, 5.0, {"h5py's guess": 2.2}, 0.1),
-        regret.Regret("b", "x", "x", 1.0, 1.0, 1.0, {"h5py's guess": 1.0}, 0.0, True),
+        regret.Regret("a", "x", "y", "z", 1.1, 1.0, 1.3, 5.0, {"h5py's guess": 2.2}),
+        regret.Regret("b", "x", "x", "x", 1.0, 1.0, 1.0, 1.0, {"h5py's guess": 1.0}, True),
     ]
     text = "\n".join(regret.lines(found))
-    assert "median 5%, worst 10%" in text
+    assert "Advised: 5% slower than the best in the median, 10% at the most; 0 of 2" in text
+    assert "Without measuring: 15% slower than the best in the median, 30% at the most; 1" in text
     assert "| h5py's guess | 1.5x | 1x | 2x | 0 |" in text
     assert "(left)" in text
 
@@ -134,7 +170,9 @@ def test_balanced_chunks_of_a_row_are_of_a_mebibyte() -> None:
 
 def test_the_40_cases_have_a_row_for_each_rule() -> None:
     found = [
-        regret.Regret(str(n), "x", "y", 1.0, 1.0, 5.0, dict.fromkeys(thumbs.rules((9, 9), 4), n))
+        regret.Regret(
+            str(n), "x", "y", "z", 1.0, 1.0, 1.0, 5.0, dict.fromkeys(thumbs.rules((9, 9), 4), n)
+        )
         for n in (1, 2, 0.5)
     ]
     rows = list(regret.table(found))

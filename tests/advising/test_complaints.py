@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from chunkwise.inspection.finding import CODES
-from chunkwise_lab.regret.complaints import Complaint, Outcome, complaints, fill, lines, try_it
+from chunkwise_lab.regret.__main__ import show
+from chunkwise_lab.regret.complaints import Complaint, Outcome, complaints, lines, try_it
 from chunkwise_lab.regret.reading import Cost
 
 PAGE = Path(__file__).parents[2] / "docs" / "complaints.md"
@@ -58,7 +59,7 @@ def test_what_is_right_and_what_is_harmful(tmp_path: Path) -> None:
     assert nothing.is_right
     assert not replace(nothing, followed="chunks 10x10", nbytes=(100, 100)).is_right
     (tmp_path / "page.md").write_text("a\n<!-- complaints -->\nold\n<!-- end -->\nb\n")
-    fill(tmp_path / "page.md", list(lines([harmful, nothing])))
+    show(list(lines([harmful, nothing])), "complaints", tmp_path / "page.md")
     text = (tmp_path / "page.md").read_text()
     assert "1 of 2 are right; following makes a stated read slower in 1." in text
     assert "old" not in text

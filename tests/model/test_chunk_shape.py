@@ -18,6 +18,7 @@ from chunkwise.model.chunk_shape import (
     MOST_WASTE,
     SMALL_CHUNK_NBYTES,
     _best,
+    are_too_small,
     default_chunk,
     expected_shape,
 )
@@ -78,6 +79,15 @@ def test_chunks_are_within_their_bounds_and_waste_little(case: Any, limit_nbytes
 def test_chunks_of_a_large_array_are_not_small(shape: list[int], itemsize: int) -> None:
     nbytes = math.prod(default_chunk(shape, itemsize)) * itemsize
     assert nbytes >= min(SMALL_CHUNK_NBYTES, math.prod(shape) * itemsize)
+
+
+@settings(max_examples=40, deadline=None)
+@given(datasets())
+def test_chunks_of_filtered_data_are_not_found_too_small(case: Any) -> None:
+    shape, itemsize, maxshape, blocks = case
+    chunk = default_chunk(shape, itemsize, maxshape, blocks)
+    count = math.prod(-(-n // c) for n, c in zip(shape, chunk, strict=True))
+    assert not are_too_small(count, math.prod(chunk) * itemsize)
 
 
 @settings(max_examples=40, deadline=None)

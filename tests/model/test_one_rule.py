@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -9,14 +10,16 @@ import pytest
 
 import chunkwise
 from chunkwise.advice import calibration
+from chunkwise.files import answers
 from chunkwise.grammar import format_shape
 from chunkwise.inspection import inspect
 from chunkwise.measure import Results, explain
 from chunkwise.measure.planning import trial_of
 from chunkwise.measure.results import Cell
 from chunkwise.measure.target import Target, look
+from chunkwise.measure.variants import suitable_chunks
 from chunkwise.model.nominal import MACHINE
-from chunkwise.patterns import Access, defaults
+from chunkwise.patterns import Access, defaults, parse, question, stated
 from chunkwise.trials.trial import Measurement
 
 Shape = tuple[int, ...]
@@ -163,3 +166,49 @@ def test_the_same_question_has_one_answer(
     assert all(len(one) == 1 for one in answers.values())
     # Coordinates stay as they are.
     assert {one.path for one in planned.changes} == {"/t"}
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "contiguous": {},
+    "unfiltered": {"chunks": (1, 60, 60)},
+    "compressed": {"chunks": (1, 60, 60), "compression": 1},
+    "growing": {"chunks": (1, 60, 60), "maxshape": (None, 60, 60), "compression": 1},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("reads", [("300x1x1",), ("300x4x4", "1x60x60")])
+def test_what_is_stored_does_not_change_the_answer(
+    kind: str, reads: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does it matter who is asked, before and after measuring."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(calibration, "machine", lambda **_: MACHINE)
+    shape, path = (300, 60, 60), tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        values = np.arange(math.prod(shape), dtype="<f4").reshape(shape)
+        file.create_dataset("t", data=values, **KINDS[kind])
+
+    def answers_of_all() -> set[str]:
+        found = {repacked(path, *reads)}
+        facts = inspect(str(path), access=reads)
+        found |= {
+            str(one.evidence["offered_chunks"])
+            for one in facts.findings
+            if "offered_chunks" in one.evidence
+        }
+        planned = chunkwise.fix(path, dry_run=True, access=reads)
+        found |= {format_shape(one.chunk) for one in planned.changes if one.chunk}
+        advice = chunkwise.advise(path, "t", reads, budget_s=0.2)
+        assert not advice.verified
+        if not advice.leave:
+            found.add(format_shape(advice.best.chunks or ()))
+        accesses = [parse(one, shape, 4, "t") for one in reads]
+        return found | {format_shape(suitable_chunks(look(str(path), "t"), accesses))}
+
+    (before,) = answers_of_all()
+    measured = answers.Answer((30, 12, 20), "none", 3.0)
+    asked = stated(reads, shape, 4, None, "t")
+    answers.keep(path, "t", question(asked), measured)
+    assert before != "30x12x20"
+    assert answers_of_all() == {"30x12x20"}

@@ -26,7 +26,7 @@ from chunkwise.grammar import format_shape, parse_shape
 from chunkwise.measure.schedule import Step
 from chunkwise.measure.target import look
 from chunkwise.measure.variants import scratch_folder
-from chunkwise.model.chunk_shape import default_chunk, shrunk
+from chunkwise.model.chunk_shape import default_chunk, shrunk, suited_chunk
 from chunkwise.model.search import Problem, by_rule, search, worth_a_look
 from chunkwise.model.seconds import Codec
 from chunkwise.remedy.records import Present, under_filters
@@ -68,7 +68,9 @@ def advise_new(
 
     with scratch_folder(scratch) as folder:
         machine = calibration.machine(again=calibrate, say=say)
-        usual = patterns.usual_chunks(extents, itemsize, None, asked, asked_for.readers)
+        usual = suited_chunk(
+            extents, itemsize, None, [one.pattern for one in asked], None, asked_for.readers
+        )
         pipelines = wishes.pipelines(asked_for, None, itemsize)
         file, name = _source_of(like) if like is not None else (_made(folder, kind), DATASET)
         deadline = begun + budget_s / 2

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from chunkwise import patterns
 from chunkwise.errors import UsageError
 from chunkwise.grammar import format_shape
-from chunkwise.model.chunk_shape import PAGE_NBYTES, default_chunk
 from chunkwise.model.chunk_shape import usual as meant_where_none_is_stated
-from chunkwise.model.readers import Reader
 from chunkwise.model.traffic import Pattern
 from chunkwise.names import printable
 from chunkwise.patterns import Access, as_pattern
 
-__all__ = ["Asked", "as_pattern", "read", "usual_chunks"]
+__all__ = ["Asked", "as_pattern", "read"]
 
 
 @dataclass(frozen=True)
@@ -81,17 +79,3 @@ def _asked(
     _, rest = patterns.done(text)
     meant = patterns.parse(rest, shape, itemsize, where, around)
     return Asked(rest, *patterns.as_stated(meant, shape, text))
-
-
-def usual_chunks(
-    shape: tuple[int, ...],
-    itemsize: int,
-    maxshape: tuple[int | None, ...] | None,
-    asked: Sequence[Asked],
-    readers: Sequence[Reader],
-) -> tuple[int, ...]:
-    """Return the chunks that `repack --chunk auto` and all others choose for these patterns."""
-    found = [one.pattern for one in asked]
-    return default_chunk(
-        shape, itemsize, maxshape, found, grown_nbytes=PAGE_NBYTES, readers=readers
-    )

@@ -12,7 +12,7 @@ from chunkwise.grammar import Pipeline
 from chunkwise.grammar.parameters import carried
 from chunkwise.model.layout import Layout
 from chunkwise.model.readability import program
-from chunkwise.model.readers import CHUNKWISE, LIBRARIES, Reader, reader, this_process
+from chunkwise.model.readers import CHUNKWISE, Reader, reader, this_process
 from chunkwise.model.search import OBJECTIVES, Objective
 from chunkwise.words import offered
 
@@ -40,9 +40,9 @@ class Wishes:
     program: str | None = None
 
     @property
-    def readers(self) -> tuple[Reader, ...]:
-        """The readers whose caches decide about chunks: all if none is named, as for inspect."""
-        return LIBRARIES if self.reader is this_process() else (self.reader,)
+    def readers(self) -> tuple[Reader, ...] | None:
+        """The readers whose caches decide about chunks; None for everyone, as for inspect."""
+        return None if self.reader is this_process() else (self.reader,)
 
     @property
     def is_usual(self) -> bool:

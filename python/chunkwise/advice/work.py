@@ -22,7 +22,7 @@ from chunkwise.files.opening import find_dataset, open_h5
 from chunkwise.measure.schedule import Step
 from chunkwise.measure.target import Target, look
 from chunkwise.measure.variants import SPARE_NBYTES, scratch_folder
-from chunkwise.model.chunk_shape import PAGE_NBYTES, shrunk
+from chunkwise.model.chunk_shape import PAGE_NBYTES, Present, shrunk, suited_chunk
 from chunkwise.model.layout import Layout
 from chunkwise.model.search import (
     DOUBTED,
@@ -164,8 +164,7 @@ class Work:
         """Let inspect and fix give the same answer to the same question."""
         gain = (advice.present_read_s or 0.0) / max(1e-12, advice.best_read_s)
         answer = answers.Answer(advice.best.chunks, advice.best.filters, gain)
-        question = stated_question([one.pattern for one in self.asked])
-        answers.keep(self.target.file, "/" + self.target.dataset.strip("/"), question, answer)
+        answers.keep(self.target.file, *self._question, answer)
 
     def modelled(self, folder: str, *, calibrate: bool) -> tuple[Problem, sampling.Samples]:
         """Measure the machine and a sample of the data, and nothing else."""
@@ -175,10 +174,19 @@ class Work:
 
     @cached_property
     def _usual(self) -> tuple[int, ...]:
-        target = self.target
-        return patterns.usual_chunks(
-            target.shape, target.itemsize, target.maxshape, self.asked, self.wishes.readers
-        )
+        """The chunks that all others choose for these patterns, or an earlier measurement did."""
+        target, readers = self.target, self.wishes.readers
+        stated = [one.pattern for one in self.asked] if self.stated else []
+        if self.wishes.is_usual and (found := answers.kept_chunks(target.file, *self._question)):
+            return found
+        now = Present.of(target.chunks, target.filters, target.stored_nbytes, readers)
+        return suited_chunk(target.shape, target.itemsize, target.maxshape, stated, now, readers)
+
+    @property
+    def _question(self) -> tuple[str, str]:
+        """The dataset, and what is read of it, as answers are kept."""
+        asked = stated_question([one.pattern for one in self.asked])
+        return self.target.dataset, asked
 
     def _samples(self, machine: Machine, folder: str) -> sampling.Samples:
         """Try filters on blocks in the shapes that are the likeliest."""

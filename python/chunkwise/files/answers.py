@@ -49,16 +49,24 @@ def cache_file(kind: str) -> Path:
 def kept(file: str | os.PathLike[str], dataset: str, question: str) -> Answer | None:
     """Return what was answered to a question about a dataset of a file."""
     try:
-        found = about(file).get(dataset, {}).get(question)
+        found = about(file).get("/" + dataset.strip("/"), {}).get(question)
         return None if found is None else Answer(found[0] and tuple(found[0]), *found[1:])
     except (AttributeError, IndexError, TypeError):
         return None
 
 
+def kept_chunks(
+    file: str | os.PathLike[str], dataset: str, question: str
+) -> tuple[int, ...] | None:
+    """Return the chunks that were measured to be best for a question; None if none were."""
+    found = kept(file, dataset, question)
+    return None if found is None else found.chunks
+
+
 def keep(file: str | os.PathLike[str], dataset: str, question: str, answer: Answer) -> None:
     """Keep an answer."""
     found = about(file)
-    found.setdefault(dataset, {})[question] = list(answer)
+    found.setdefault("/" + dataset.strip("/"), {})[question] = list(answer)
     carry(found, file)
 
 

@@ -33,7 +33,7 @@ from chunkwise.inspection.patterns import pattern_facts
 from chunkwise.inspection.sampling import choose, take_sample
 from chunkwise.inspection.stated import can_be_chunked, of_each
 from chunkwise.model.purpose import NO_SIGNS, Axis, Kind, Signs, purpose
-from chunkwise.model.readers import LIBRARIES, Reader, reader, this_process
+from chunkwise.model.readers import Reader, everyone, reader
 from chunkwise.model.traffic import Pattern
 from chunkwise.patterns import question
 from chunkwise.verdicts import Verdict
@@ -274,14 +274,6 @@ def _look(
 
 def _reader(named: str | Reader) -> Reader:
     return reader(named) if isinstance(named, str) else named
-
-
-def everyone() -> tuple[Reader, ...]:
-    """Return each reader that a file may meet, this process's own library last."""
-    here = this_process()
-    defaults = {(each.cache_nbytes, each.nslots, each.w0) for each in LIBRARIES}
-    own = () if (here.cache_nbytes, here.nslots, here.w0) in defaults else (here,)
-    return LIBRARIES + own
 
 
 class _Collected(NamedTuple):

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from h5py import h5d, h5o, h5p, h5s
 
 from chunkwise.errors import ChunkwiseError, CorruptDataError, UsageError
+from chunkwise.files.answers import kept_chunks
 from chunkwise.files.around import Surroundings
 from chunkwise.files.durable import free_nbytes
 from chunkwise.files.filters import missing_filter
@@ -24,9 +25,9 @@ from chunkwise.files.opening import find_dataset, open_h5
 from chunkwise.grammar import Pipeline, format_shape, format_size, parse_shape
 from chunkwise.measure import netcdf3
 from chunkwise.measure.target import Target, look
-from chunkwise.model.chunk_shape import PAGE_NBYTES, default_chunk
+from chunkwise.model.chunk_shape import Present, suited_chunk
 from chunkwise.model.layout import Layout
-from chunkwise.patterns import Access, as_stated
+from chunkwise.patterns import Access, as_stated, question
 from chunkwise.patterns.around import chunk_by_names
 from chunkwise.trials.formats import FORMATS, NETCDF4, is_netcdf3
 from chunkwise.words import counted
@@ -96,8 +97,9 @@ def variant_of(
 def suitable_chunks(target: Target, accesses: Sequence[Access]) -> tuple[int, ...]:
     """Return what ``repack --chunk auto`` chooses for a dataset and stated patterns."""
     patterns = [as_stated(one, target.shape)[1] for one in dict.fromkeys(accesses)]
-    return default_chunk(
-        target.shape, target.itemsize, target.maxshape, patterns, grown_nbytes=PAGE_NBYTES
+    now = Present.of(target.chunks, target.filters, target.stored_nbytes)
+    return kept_chunks(target.file, target.dataset, question(patterns)) or suited_chunk(
+        target.shape, target.itemsize, target.maxshape, patterns, now
     )
 
 

@@ -6,7 +6,8 @@ often as its weight says, and a rare read of everything take the least time by t
 figures of `nominal`.  So the same question has the same answer on every machine.  If no pattern
 is stated, it takes the usual ones (`usual`).
 
-*   Chunks hold at most `CHUNK_NBYTES`, and at least `SMALL_CHUNK_NBYTES`.
+*   Chunks hold at most `CHUNK_NBYTES`, and at least `LEAST_CHUNK_NBYTES`; if there are very many,
+    `SMALL_CHUNK_NBYTES`.
 *   They divide the array nearly evenly: along a dimension of d elements they have ceil(d / N)
     of them for a whole N, or slightly more ('NetCDF-4 Performance Report', 2008, section 5.1.2,
     guideline 3: 3162 becomes 791; 790 would leave half as much again unused).
@@ -29,8 +30,22 @@ import numpy.typing as npt
 
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.model.geometry import canonical, touched_along
-from chunkwise.model.nominal import ANYWHERE_LOAD_S, LOAD_S, nominal_s, quick_s, slowdown
-from chunkwise.model.readers import LIBRARIES, UNCACHED, Reader
+from chunkwise.model.nominal import (
+    ANYWHERE_LOAD_S,
+    LOAD_S,
+    STORED_LOAD_S,
+    nominal_s,
+    quick_s,
+    slowdown,
+)
+from chunkwise.model.readers import (
+    CHUNKWISE,
+    LIBRARIES,
+    UNCACHED,
+    Reader,
+    everyone,
+    reader,
+)
 from chunkwise.model.traffic import Pattern
 from chunkwise.model.worth import HARMLESS
 from chunkwise.names import printable
@@ -39,6 +54,8 @@ from chunkwise.names import printable
 CHUNK_NBYTES: Final = 1 << 20
 # Smaller ones take longer to find and to start than to decode, wherever the file lies.
 SMALL_CHUNK_NBYTES: Final = 1 << 15
+# Single reads may gain by them; still smaller ones take as long as these.
+LEAST_CHUNK_NBYTES: Final = 1 << 13
 # 32x32 32-bit integers, under which rates collapse ('NetCDF-4 Performance Report', Figures 10 and
 # 11).  libhdf5 2.0 spends about 5 us on a chunk before it touches its data, in which it copies
 # some 20 KiB.
@@ -60,6 +77,8 @@ MOST_WASTE: Final = 1 / 16
 
 # This many reads of a usual pattern: a program reads some lines, not all.
 USUAL_READS: Final = 1_000
+# Of so many single reads, one is of everything.
+SINGLE_READS: Final = 10_000
 # This many of the best shapes are examined closely.
 _CLOSELY: Final = 24
 # Shapes within this factor of the best are as good; the largest of them is taken.
@@ -78,6 +97,23 @@ class Present:
 
     chunks: _Shape | None
     readers: tuple[Reader, ...]
+
+    @classmethod
+    def of(
+        cls,
+        chunks: _Shape | None,
+        filters: str,
+        stored_nbytes: int,
+        readers: Sequence[Reader] | None = None,  # Who is named; None for everyone
+    ) -> Present | None:
+        """Say how data is stored; None if it has filters, or none is stored.
+
+        The rule counts what is decoded, and without filters nothing is.
+        """
+        if filters != "none" or not stored_nbytes:
+            return None
+        # chunkwise reads what is not filtered piece by piece, where others load chunks.
+        return cls(chunks, tuple(readers or (*everyone(), reader(CHUNKWISE))))
 
     def is_served(
         self, extents: _Shape, itemsize: int, patterns: Sequence[Pattern], chunks: _Shape
@@ -109,12 +145,37 @@ def default_chunk(
     asked = [one if isinstance(one, Pattern) else single_reads(one, extents) for one in access]
     found = tuple(within(one, extents) for one in asked) or usual(extents, itemsize)
     # Patterns that are the usual ones say no more than none.
-    load_s = ANYWHERE_LOAD_S if found == usual(extents, itemsize) else LOAD_S
+    if found == usual(extents, itemsize):
+        load_s = ANYWHERE_LOAD_S
+    else:
+        # Larger chunks cost a walk nothing.
+        is_single = present is None and any(one.of_one_read for one in found)
+        load_s = LOAD_S if is_single else STORED_LOAD_S
     sought = (extents, itemsize, found, limit_nbytes, smallest(readers), load_s)
     best = extents if is_one else _best(*sought)
     if present is None or present.is_served(extents, itemsize, found, best):
         return best
     return _best(*sought, present) or best
+
+
+def suited_chunk(
+    shape: Sequence[int],
+    itemsize: int,
+    maxshape: Sequence[int | None] | None,
+    access: Sequence[Pattern],  # What is stated
+    present: Present | None,
+    readers: Sequence[Reader] | None = None,  # Who is named; None for everyone
+) -> tuple[int, ...]:
+    """Choose other chunks for data that is stored, as `inspect`, `advise` and `repack` do."""
+    return default_chunk(
+        shape,
+        itemsize,
+        maxshape,
+        access,
+        grown_nbytes=PAGE_NBYTES,
+        readers=readers or LIBRARIES,
+        present=present if access else None,
+    )
 
 
 def usual(shape: Sequence[int], itemsize: int) -> tuple[Pattern, ...]:
@@ -249,8 +310,11 @@ def _best(
         ]
         for axis, extent in enumerate(extents)
     ]
-    least_nbytes = SMALL_CHUNK_NBYTES if present is None else 1
-    shapes = _bounded(_thinned(sides), itemsize, limit_nbytes, least_nbytes)
+    most_nbytes = math.prod(extents) * itemsize * (1 + MOST_WASTE) ** len(extents)
+    least_nbytes = max(LEAST_CHUNK_NBYTES, min(SMALL_CHUNK_NBYTES, most_nbytes / VERY_MANY_CHUNKS))
+    shapes = _bounded(
+        _thinned(sides), itemsize, limit_nbytes, least_nbytes if present is None else 1
+    )
     seconds = quick_s(extents, itemsize, shapes, everything, reader, load_s=load_s)
     order = np.lexsort((-shapes.prod(axis=1), seconds))
     found: list[tuple[float, _Shape]] = []
@@ -278,9 +342,9 @@ def _best(
 
 
 def all_of(shape: _Shape, patterns: Sequence[Pattern]) -> Pattern:
-    """Read all of it, as often as the rarest walk, or once for a thousand single reads."""
+    """Read all of it, as often as the rarest walk, or once for ten thousand single reads."""
     often = (
-        w * n / USUAL_READS if n > 1 else w for w, n in ((p.weight, p.reads) for p in patterns)
+        w * n / SINGLE_READS if n > 1 else w for w, n in ((p.weight, p.reads) for p in patterns)
     )
     return Pattern("", shape, weight=min((1.0, *often)))
 
@@ -300,7 +364,7 @@ def _thinned(sides: list[list[int]]) -> list[list[int]]:
 
 
 def _bounded(
-    sides: list[list[int]], itemsize: int, limit_nbytes: int, least_nbytes: int
+    sides: list[list[int]], itemsize: int, limit_nbytes: int, least_nbytes: float
 ) -> npt.NDArray[np.int64]:
     """List the shapes that are neither too large nor too small, a row for each."""
     grids = np.meshgrid(*(np.array(one, np.int64) for one in sides), indexing="ij")

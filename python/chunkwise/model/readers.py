@@ -60,6 +60,17 @@ def reader(name: str) -> Reader:
     return replace(here, name=name, title=f"{title}, with the chunk cache of {here.title}")
 
 
+def everyone() -> tuple[Reader, ...]:
+    """Return each reader that a file may meet, this process's own library last.
+
+    It is left out where it has the defaults of one that is there.
+    """
+    here = this_process()
+    defaults = {(each.cache_nbytes, each.nslots, each.w0) for each in LIBRARIES}
+    own = () if (here.cache_nbytes, here.nslots, here.w0) in defaults else (here,)
+    return LIBRARIES + own
+
+
 @cache
 def this_process() -> Reader:
     """Return h5py's libhdf5 with the defaults that it has itself (H5Pget_cache)."""

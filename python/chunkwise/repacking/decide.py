@@ -13,19 +13,20 @@ from typing import Final, TypeVar
 import h5py
 
 from chunkwise.errors import SelectionError, UsageError
+from chunkwise.files.answers import kept_chunks
 from chunkwise.files.around import Surroundings
 from chunkwise.grammar import Pipeline, Shape, ShapeWord, format_shape, format_size
 from chunkwise.grammar.parameters import carried, loss_of
 from chunkwise.model.chunk_shape import (
-    PAGE_NBYTES,
     SMALL_CHUNK_NBYTES,
-    default_chunk,
+    Present,
     reason,
+    suited_chunk,
     usual,
 )
 from chunkwise.model.traffic import Pattern
 from chunkwise.names import printable
-from chunkwise.patterns import stated
+from chunkwise.patterns import question, stated
 from chunkwise.patterns.around import chunk_by_names
 from chunkwise.repacking.facts import SourceDataset, stored_behind
 from chunkwise.repacking.rules import ChunkSetting, FilterSetting, Named, Rule, Rules, holding
@@ -206,9 +207,13 @@ def _by_names(setting: Named, source: SourceDataset) -> Shape:
 
 def _auto(source: SourceDataset, access: Sequence[str]) -> Shape:
     patterns = _stated(source, access)
-    return default_chunk(
-        source.shape or (), source.itemsize, source.maxshape, patterns, grown_nbytes=PAGE_NBYTES
-    )
+    if access:
+        file = h5py.Dataset(source.identifier).file.filename
+        known = kept_chunks(file, source.path, question(patterns))
+        if known is not None:
+            return known
+    now = Present.of(source.chunk, str(source.pipeline), source.stored_nbytes)
+    return suited_chunk(source.shape or (), source.itemsize, source.maxshape, patterns, now)
 
 
 def _stated(source: SourceDataset, access: Sequence[str]) -> list[Pattern]:

@@ -6,6 +6,8 @@ another purpose, and what is read of it.
 
 from __future__ import annotations
 
+import math
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,8 @@ from typing import Any, Final
 
 import h5py
 import numpy as np
+
+from chunkwise.grammar import format_shape
 
 Shape = tuple[int, ...]
 DEFLATE: Final[dict[str, Any]] = {"compression": "gzip", "compression_opts": 4, "shuffle": True}
@@ -32,11 +36,14 @@ class Case:
     access: tuple[str, ...]  # The patterns
     reader: str | None = None  # For whom: a name of ``--for``; None for the libhdf5 here
 
+    def values(self) -> Any:
+        """Generate its data."""
+        return DATA[self.data](self.shape).astype(self.dtype)
+
     def write(self, path: Path) -> None:
         """Write its file."""
         with h5py.File(path, "w") as file:
-            values = DATA[self.data](self.shape).astype(self.dtype)
-            file.create_dataset("x", data=values, chunks=self.chunks, **self.filters)
+            file.create_dataset("x", data=self.values(), chunks=self.chunks, **self.filters)
 
 
 def _smooth(shape: Shape) -> Any:
@@ -80,6 +87,37 @@ def cases() -> Iterator[Case]:
         who = reader or "libhdf5"
         for name, shape, dtype, data, chunks, filters, access in _mixes():
             yield Case(f"{name}, {who}", shape, dtype, data, chunks, filters, access, reader)
+
+
+def drawn(seed: int, number: int = 40) -> Iterator[Case]:
+    """Draw cases: 24 to 90 MB in two to four dimensions, and one to three patterns, for libhdf5.
+
+    Each pattern is a plane, a line, a box, or a part of each dimension or all of it.
+    """
+    rng = random.Random(seed)
+    found = 0
+    while found < number:
+        dtype = rng.choice(("u1", "i2", "f4", "f4", "f8"))
+        itemsize = np.dtype(dtype).itemsize
+        logs = [rng.uniform(1, 4) for _ in range(rng.choice((2, 3, 3, 3, 4)))]
+        scale = math.log(rng.uniform(24e6, 90e6) / itemsize) / sum(logs)
+        shape = tuple(max(8, round(math.exp(one * scale))) for one in logs)
+        blocks = [
+            tuple(n if (axis == one) is line else 1 for axis, n in enumerate(shape))
+            for one in range(len(shape))
+            for line in (True, False)
+        ]
+        blocks.append(tuple(max(1, n // rng.choice((2, 4, 8, 16, 32))) for n in shape))
+        blocks.append(tuple(rng.choice((1, max(1, n // 8), n)) for n in shape))
+        able = [b for b in dict.fromkeys(blocks) if itemsize < math.prod(b) * itemsize <= 8e6]
+        wanted = rng.choice((1, 2, 2, 2, 3))
+        if max(shape) > 200_000 or len(able) < wanted:
+            continue
+        texts = tuple(map(format_shape, rng.sample(able, wanted)))
+        name = f"{format_shape(shape)} {dtype}: {', '.join(texts)}"
+        data = "counts" if dtype == "u1" else "smooth"
+        yield Case(name, shape, dtype, data, None, DEFLATE, texts)
+        found += 1
 
 
 def _mixes() -> Iterator[

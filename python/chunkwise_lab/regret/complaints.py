@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import subprocess
 import sys
 import tempfile
@@ -272,18 +271,6 @@ def lines(found: Sequence[Outcome]) -> Iterator[str]:
         sum(getattr(one, name) for one in found) for name in ("is_right", "is_harmful")
     )
     yield f"{right} of {len(found)} are right; following makes a stated read slower in {harmful}."
-
-
-def fill(page: Path, table: Sequence[str]) -> None:
-    """Put the table in its place on a page."""
-    text = page.read_text(encoding="utf-8")
-    between = re.compile(r"(?<=<!-- complaints -->\n).*?(?=<!-- end -->)", re.DOTALL)
-    filled, number = between.subn(lambda _: "".join(f"{line}\n" for line in table), text)
-    if number != 1:
-        raise SystemExit(
-            f"{page}: there is no place for the table: <!-- complaints -->, <!-- end -->"
-        )
-    page.write_text(filled, encoding="utf-8")
 
 
 def _address(on: str) -> str:

@@ -13,7 +13,7 @@ from chunkwise.inspection.promise import promised_s
 from chunkwise.model import worth
 from chunkwise.model.chunk_shape import reason, smallest
 from chunkwise.model.cost import Stored
-from chunkwise.model.nominal import LOAD_S, memory_load_s, nominal_s
+from chunkwise.model.nominal import STORED_LOAD_S, memory_load_s, nominal_s
 from chunkwise.model.readers import LIBRARIES, Reader, this_process
 from chunkwise.model.traffic import Pattern, traffic
 from chunkwise.names import printable
@@ -35,7 +35,7 @@ def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
     if offered == before or (known is not None and known.chunks == before):
         return
     filtered = facts.filters != "none"
-    loads_s = (memory_load_s(filtered=filtered), LOAD_S)
+    loads_s = (memory_load_s(filtered=filtered), STORED_LOAD_S)
     (saved_s, times), (_, times_here) = (
         min(
             (_gain(subject, before, offered, one, load_s) for load_s in loads_s),

@@ -25,13 +25,13 @@ from chunkwise.model.chunk_shape import (
     TINY_CHUNK_NBYTES,
     Present,
     are_too_small,
-    default_chunk,
+    suited_chunk,
 )
 from chunkwise.model.cost import Stored, decodes_by_size, walk_cost
 from chunkwise.model.geometry import line, plane
 from chunkwise.model.nominal import DECODED_NBYTES_PER_S
 from chunkwise.model.purpose import purpose
-from chunkwise.model.readers import CHUNKWISE, LIBRARIES, reader
+from chunkwise.model.readers import LIBRARIES, Reader
 from chunkwise.model.traffic import Pattern
 from chunkwise.remedy.records import Copy, in_chunks
 from chunkwise.words import counted
@@ -59,32 +59,30 @@ def offered_chunks(subject: Subject) -> tuple[int, ...]:
     assert facts.shape is not None
     if subject.measured is not None and subject.measured.chunks is not None:
         return subject.measured.chunks
-    return default_chunk(
+    return suited_chunk(
         facts.shape,
         facts.itemsize,
         facts.maxshape,
         subject.stated,
-        grown_nbytes=PAGE_NBYTES,
-        readers=subject.readers if subject.names_readers else LIBRARIES,
-        present=_present(subject),
+        _present(subject),
+        _named(subject),
     )
 
 
+def _named(subject: Subject) -> tuple[Reader, ...] | None:
+    return subject.readers if subject.names_readers else None
+
+
 def _present(subject: Subject) -> Present | None:
-    """Say what stated reads must not become slower than; None without such, or without data."""
-    facts, readers = subject.facts, subject.readers
-    if not subject.stated or not facts.stored_nbytes or facts.filters != "none":
-        return None
-    if not subject.names_readers:
-        # chunkwise reads what is not filtered piece by piece, where others load chunks.
-        readers = (*readers, reader(CHUNKWISE))
-    return Present(None if facts.chunks is None else facts.chunks.shape, readers)
+    facts = subject.facts
+    chunks = None if facts.chunks is None else facts.chunks.shape
+    return Present.of(chunks, facts.filters, facts.stored_nbytes or 0, _named(subject))
 
 
 def harms_stated(subject: Subject, chunks: tuple[int, ...]) -> bool:
     """Whether stated reads become slower in other chunks, by the model, for any reader."""
     present, facts, best = _present(subject), subject.facts, subject.measured
-    if best is not None and best.chunks == chunks:
+    if not subject.stated or (best is not None and best.chunks == chunks):
         return False
     return present is not None and not present.is_served(
         _shape(subject), facts.itemsize, subject.stated, chunks
@@ -96,10 +94,7 @@ def chunks_for_uses(subject: Subject) -> tuple[int, ...]:
     facts = subject.facts
     shape = _shape(subject)
     found = [one for use in subject.purpose.uses for one in use.patterns(shape)]
-    readers = subject.readers if subject.names_readers else LIBRARIES
-    return default_chunk(
-        shape, facts.itemsize, facts.maxshape, found, grown_nbytes=PAGE_NBYTES, readers=readers
-    )
+    return suited_chunk(shape, facts.itemsize, facts.maxshape, found, None, _named(subject))
 
 
 def slowdown(subject: Subject, chunks: tuple[int, ...]) -> float:
