@@ -73,6 +73,11 @@ impl From<Unsuited> for Why {
     }
 }
 
+/// The same of a dataset, in words.
+pub fn reason_of(unsuited: Unsuited) -> String {
+    Why::from(unsuited).0.into_owned()
+}
+
 /// How the elements of a call for a dataset of this shape are converted, if they are, which they
 /// are, and where they are in memory.
 ///

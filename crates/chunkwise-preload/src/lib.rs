@@ -24,6 +24,7 @@ mod callee;
 mod conversions;
 mod counted;
 mod datasets;
+mod elsewhere;
 mod more;
 mod reading;
 mod report;
