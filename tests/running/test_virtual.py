@@ -16,6 +16,7 @@ import chunkwise
 from chunkwise.running import environment
 from tests.read.test_virtual import NO_END, mapped, master, numbered, rows, wrote
 from tests.running.test_programs import ran, reads
+from tests.support import mapping
 from tests.support.mapping import make_random, select
 
 if not environment.LIBRARY.is_file():
@@ -59,8 +60,11 @@ def both(script: str, folder: Path, *words: str | Path) -> str:
 
 
 @pytest.mark.slow
-def test_any_mappings_give_what_libhdf5_gives(tmp_path: Path) -> None:
+def test_any_mappings_give_what_libhdf5_gives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for seed in range(60):
+        monkeypatch.setattr(mapping, "TYPES", ["<i4"] if seed % 6 else ["<i4", ">i2", "<f8"])
         folder = tmp_path / str(seed)
         folder.mkdir()
         make_random(folder, seed)
@@ -129,9 +133,7 @@ def test_every_kind_of_mapping(tmp_path: Path) -> None:
         tmp_path,
     )
     for name in names:
-        line = next(line for line in report.splitlines() if f"/{name}.h5" in line)
-        # Of each dataset that is opened, HDF5 reads twice before the engine looks at it; in a
-        # report there are no such reads.
+        line = next(line for line in report.splitlines() if line.strip().startswith(f"{name}.h5: "))
         assert re.search(r" \d+ reads? by chunkwise", line), report
         assert "libhdf5" not in line, report
 
@@ -150,22 +152,26 @@ def test_what_comes_later_is_seen(tmp_path: Path) -> None:
         "del v\n"
         "v = h5py.File('v.h5')['v']\n"
         "show(v)\n"
-        "with h5py.File('2.h5', 'r+') as file:\n"
-        "    file['x'][:8] = -7\n"
+        "del v\n"
+        "with h5py.File('2.h5', 'r+') as written:\n"
+        "    v = h5py.File('v.h5')['v']\n"
         "    show(v)\n"
-        "v = h5py.File('v.h5')['v']\n"
-        "show(v)\n"
+        "    written['x'][:8] -= 7\n"
+        "    show(v)\n"
+        "    del v\n"
         "with h5py.File('unrelated.h5', 'w') as file:\n"
+        "    v = h5py.File('v.h5')['v']\n"
         "    show(v)\n"
-        "os.chdir('elsewhere')\n"
-        "show(v)\n"
+        "    os.chdir('elsewhere')\n"
+        "    show(v)\n"
+        "    del v\n"
         "os.chdir('..')\n"
-        "with h5py.File('2.h5', 'r+') as file:\n"
-        "    file['x'][:8] = np.arange(200, 208)\n",
+        "with h5py.File('2.h5', 'r+') as written:\n"
+        "    written['x'][:8] += 7\n",
         tmp_path,
     )
     assert reads(tmp_path / "report") > 10, report
-    assert "a source that was missing, or its file, has changed" in report
+    assert re.search("libhdf5: (a source that was missing|a file that it leads to)", report)
 
 
 def test_what_is_left_to_libhdf5(tmp_path: Path) -> None:

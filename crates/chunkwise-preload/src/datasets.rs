@@ -21,7 +21,7 @@ use chunkwise_metadata::Mapped;
 use chunkwise_metadata::readable::VIRTUAL_LAYOUT;
 use chunkwise_select::Dims;
 
-use crate::call::reason_of;
+use crate::call::{KIND_BIT, reason_of};
 use crate::callee::{Bound, Callee};
 use crate::conversions::Types;
 use crate::counted::{self, Line};
@@ -451,8 +451,6 @@ pub fn forget_closed(callee: &Callee, status: c_int) {
 
 /// As [`forget_closed`], where one reference to a handle of any kind was given up: so many are left.
 pub fn forget_closed_by_reference(callee: &Callee, id: hid_t, left: c_int) {
-    // Above the lower 56 bits each handle has its kind, in every version that is bound.
-    const KIND_BIT: u32 = 56;
     const FILE: hid_t = 1;
     if left == 0 && id >> KIND_BIT == FILE {
         forget_closed(callee, 0);

@@ -18,7 +18,7 @@ use crate::callee::Bound;
 /// `H5F_OBJ_FILE`
 const FILES: c_uint = 1;
 /// `H5F_OBJ_ALL`: of whatever file.
-const OF_ANY: hid_t = -1;
+const OF_ANY: hid_t = 0x1F;
 const FOR_WRITING: c_uint = 1;
 /// So many files of a program are looked at.
 const MOST_FILES: usize = 64;
