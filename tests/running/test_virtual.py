@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import re
 import subprocess
 import sys
@@ -186,6 +187,12 @@ def test_what_is_left_to_libhdf5(tmp_path: Path) -> None:
         "    show(file['v'])\n",
         tmp_path,
     )
+    (tmp_path / "report").unlink()
+    # As a writer does, whose file HDF5 then takes for a missing one.
+    with (tmp_path / "0.h5").open("rb+") as locked:
+        fcntl.flock(locked, fcntl.LOCK_EX)
+        report += both("show(h5py.File('v.h5')['v'])\n", tmp_path)
+    assert "is locked by a writer" in report
     assert "it is viewed up to the first missing source" in report
     assert "has another type" in report
 

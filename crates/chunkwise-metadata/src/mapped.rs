@@ -20,7 +20,7 @@ use crate::metadata::Metadata;
 use crate::types::type_of;
 
 /// Of more sources, libhdf5 opens those alone that a read needs.
-const MOST_SOURCES: usize = 1 << 12;
+const MOST_SOURCES: usize = 1 << 10;
 /// Mappings of irregular selections may become as many.
 const MOST_MAPPINGS: usize = 1 << 16;
 /// Virtual datasets whose sources are virtual, and soft links that lead to soft links.
@@ -166,7 +166,7 @@ impl Finder<'_> {
             // libhdf5 reads it in the shape that was written down, not in that of its sources.
             return Err("one of its mappings has no end, and it is a source itself".into());
         }
-        let whole = place.shape[axis];
+        let whole = place.shape.get(axis).copied().ok_or(ODD)?;
         if let Some(other) = there.endless {
             let Some(source) = self.source(place, &named(&file, None)?, &named(&name, None)?)?
             else {

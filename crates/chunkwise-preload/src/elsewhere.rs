@@ -85,9 +85,12 @@ unsafe fn gap_of(bound: &Bound, api: &Api, id: hid_t) -> Result<u64, Unsuited> {
 /// Whether another process has locked a file, so that libhdf5 would not open it.
 fn is_locked(file: &File) -> bool {
     // SAFETY: a descriptor that is open.
-    unsafe {
-        libc::flock(file.as_raw_fd(), libc::LOCK_SH | libc::LOCK_NB) != 0
-            || libc::flock(file.as_raw_fd(), libc::LOCK_UN) != 0
+    let lock = |how| unsafe { libc::flock(file.as_raw_fd(), how) } == 0;
+    // Some file systems have no locks.
+    let refused = || std::io::Error::last_os_error().kind() == std::io::ErrorKind::WouldBlock;
+    match lock(libc::LOCK_SH | libc::LOCK_NB) {
+        true => !lock(libc::LOCK_UN),
+        false => refused(),
     }
 }
 
