@@ -11,7 +11,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from h5py import h5d, h5p, h5s
+from h5py import h5p, h5s
 
 import chunkwise
 from chunkwise.running import environment
@@ -134,7 +134,9 @@ def test_every_kind_of_mapping(tmp_path: Path) -> None:
         tmp_path,
     )
     for name in names:
-        line = next(line for line in report.splitlines() if line.strip().startswith(f"{name}.h5: "))
+        line = next(
+            line for line in report.splitlines() if line.strip().startswith(f"{name}.h5: ")
+        )
         assert re.search(r" \d+ reads? by chunkwise", line), report
         assert "libhdf5" not in line, report
 

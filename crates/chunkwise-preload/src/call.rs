@@ -3,7 +3,6 @@
 use std::ffi::c_void;
 
 use chunkwise_engine::Conversion;
-use chunkwise_libhdf5::Unsuited;
 use chunkwise_libhdf5::binding::{DEFAULT, hid_t};
 use chunkwise_select::{Hyperslab, Selection};
 
@@ -11,7 +10,9 @@ use crate::arithmetic::Usual;
 use crate::callee::{Bound, Callee};
 use crate::conversions;
 use crate::datasets::Known;
+use crate::more::KIND_BIT;
 use crate::spaces::{Reason, Space, places_of, space_of};
+use crate::why::Why;
 
 /// The arguments of `H5Dread`, and of `H5Dwrite`.
 #[derive(Clone, Copy)]
@@ -23,9 +24,6 @@ pub struct Call {
     pub transfer: hid_t,
     pub buffer: *mut c_void,
 }
-
-/// Above the lower 56 bits each handle has its kind, in every version that is bound.
-pub const KIND_BIT: u32 = 56;
 
 /// Elements fewer than these make a small read.
 const SMALL: u64 = 4096;
@@ -57,35 +55,6 @@ pub unsafe fn has_fewer(bound: &Bound, call: &Call, elements: u64) -> bool {
     // SAFETY: a live dataspace.
     let len = unsafe { (bound.more.H5Sget_select_npoints)(space) };
     u64::try_from(len).map_or(true, |len| len < elements)
-}
-
-/// Why a call is passed on.
-pub struct Why(pub std::borrow::Cow<'static, str>);
-
-impl From<Reason> for Why {
-    fn from(reason: Reason) -> Self {
-        Self(reason.into())
-    }
-}
-
-impl From<String> for Why {
-    fn from(reason: String) -> Self {
-        Self(reason.into())
-    }
-}
-
-impl From<Unsuited> for Why {
-    fn from(unsuited: Unsuited) -> Self {
-        match unsuited {
-            Unsuited::Reason(reason) => reason.into(),
-            Unsuited::Failed(error) => error.to_string().into(),
-        }
-    }
-}
-
-/// The same of a dataset, in words.
-pub fn reason_of(unsuited: Unsuited) -> String {
-    Why::from(unsuited).0.into_owned()
 }
 
 /// How the elements of a call for a dataset of this shape are converted, if they are, which they

@@ -21,10 +21,11 @@ use chunkwise_metadata::Mapped;
 use chunkwise_metadata::readable::VIRTUAL_LAYOUT;
 use chunkwise_select::Dims;
 
-use crate::call::{KIND_BIT, reason_of};
 use crate::callee::{Bound, Callee};
 use crate::conversions::Types;
 use crate::counted::{self, Line};
+use crate::more::KIND_BIT;
+use crate::why::reason_of;
 use crate::{elsewhere, wishes};
 
 /// A dataset that the program reads or writes.

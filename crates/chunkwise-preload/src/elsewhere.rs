@@ -12,8 +12,8 @@ use chunkwise_libhdf5::binding::{Api, Handle, ObjectInfo, hid_t, shape_of};
 use chunkwise_libhdf5::{Unsuited, file_stamp, storage_of};
 use chunkwise_metadata::{Mapped, Metadata};
 
-use crate::call::{Why, reason_of};
 use crate::callee::Bound;
+use crate::why::{Why, reason_of};
 
 /// `H5F_OBJ_FILE`
 const FILES: c_uint = 1;

@@ -32,5 +32,6 @@ mod spaces;
 mod stand_in;
 mod trace;
 mod walked;
+mod why;
 mod wishes;
 mod writing;

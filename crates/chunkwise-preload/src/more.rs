@@ -7,6 +7,9 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use chunkwise_libhdf5::binding::{herr_t, hid_t, hsize_t, htri_t};
 use chunkwise_libhdf5::functions;
 
+/// Above the lower 56 bits each handle has its kind, in every version that is bound.
+pub const KIND_BIT: u32 = 56;
+
 functions! {
     /// What is asked of names, dataspaces and property lists.
     More;

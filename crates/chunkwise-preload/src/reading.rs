@@ -10,9 +10,10 @@ use std::sync::atomic::AtomicBool;
 use chunkwise_engine::{FieldBytes, Fields, Layout, Made, Source, spread};
 
 use crate::arithmetic::Usual;
-use crate::call::{Call, Destination, Why, has_fewer, is_small, wanted};
+use crate::call::{Call, Destination, has_fewer, is_small, wanted};
 use crate::callee::{Bound, Callee};
 use crate::datasets::{self, Known};
+use crate::why::Why;
 use crate::{elsewhere, wishes};
 
 /// What is read in pieces in between when it is scattered over the program's memory.
