@@ -270,9 +270,15 @@ impl<'a> Blocks<'a> {
             self.known = Places::default();
             return Some(());
         }
+        // Each length waits for memory, unless it is on its way: lengths are much alike.
+        const AHEAD: usize = 4;
+        let mut usual = 0;
         for number in self.known.len() + self.places.len()..count {
             let len = self.run(number).len();
-            self.places.push(self.decoder.next_block(len, &mut self.rest)?);
+            let stored = self.decoder.next_block(len, &mut self.rest)?;
+            usual = if usual == 0 { stored.len() } else { (usual * 7 + stored.len()) / 8 };
+            self.rest.expect(AHEAD * usual);
+            self.places.push(stored);
         }
         Some(())
     }

@@ -21,6 +21,20 @@ impl<'a> Reader<'a> {
         self.0.len()
     }
 
+    /// Have the processor fetch what may be read soon, about so many bytes further on.
+    pub(crate) fn expect(&self, at: usize) {
+        #[cfg(target_arch = "x86_64")]
+        for line in [at.saturating_sub(64), at, at.saturating_add(64)] {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            if let Some(byte) = self.0.get(line) {
+                // SAFETY: the address of a live byte, of which this is a hint only.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast()) };
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = at;
+    }
+
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (taken, rest) = self.0.split_first_chunk()?;
         self.0 = rest;

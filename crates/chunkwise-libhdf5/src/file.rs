@@ -21,7 +21,8 @@ type Opened = (Arc<dyn Storage>, u64);
 /// Which file it is, and when it was last written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStamp {
-    key: FileKey,
+    /// Which file.
+    pub key: FileKey,
     len: u64,
     modified: (i64, i64),
 }
@@ -49,16 +50,16 @@ pub unsafe fn storage_of(library: &Library, dataset: hid_t) -> Result<Arc<dyn St
         .map(|(storage, _)| storage)
 }
 
-/// The stamp of the file that holds `dataset`; None where libhdf5 gives no descriptor.
+/// The stamp of the file that holds an object, or is one; None where libhdf5 gives no descriptor.
 ///
 /// # Safety
 /// A live handle of this library.
-pub unsafe fn file_stamp(library: &Library, dataset: hid_t) -> Option<FileStamp> {
+pub unsafe fn file_stamp(library: &Library, object: hid_t) -> Option<FileStamp> {
     library.locked(|api| {
-        // SAFETY: the lock is held, the rest is the caller's contract; the dataset keeps the
+        // SAFETY: the lock is held, the rest is the caller's contract; the object keeps the
         // file open, and with it the descriptor, which is not closed here.
         let theirs = unsafe {
-            let file = (api.H5Iget_file_id)(dataset);
+            let file = (api.H5Iget_file_id)(object);
             let file = Handle::new(api, "H5Iget_file_id", file, api.H5Fclose).ok()?;
             let descriptor = descriptor_of(api, file.id).ok()?;
             borrowed(descriptor).ok()?

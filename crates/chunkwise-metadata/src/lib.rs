@@ -6,6 +6,7 @@
 mod damage;
 mod index;
 mod listing;
+mod mapped;
 mod metadata;
 mod narrowed;
 mod on_demand;
@@ -16,6 +17,7 @@ mod values;
 
 pub use index::{MOST_LISTED, Stored as StoredKind, StoredIndex, Unread, Wanted, end_of_data};
 pub use listing::{Entry, Facts, Found, Shown, Stored as StoredFacts};
+pub use mapped::{Absent, Mapped};
 pub use metadata::Metadata;
 pub use on_demand::{Checked, Followed};
 pub use types::{trimmed, type_of};

@@ -3,7 +3,6 @@
 use std::ffi::c_void;
 
 use chunkwise_engine::Conversion;
-use chunkwise_libhdf5::Unsuited;
 use chunkwise_libhdf5::binding::{DEFAULT, hid_t};
 use chunkwise_select::{Hyperslab, Selection};
 
@@ -11,7 +10,9 @@ use crate::arithmetic::Usual;
 use crate::callee::{Bound, Callee};
 use crate::conversions;
 use crate::datasets::Known;
+use crate::more::KIND_BIT;
 use crate::spaces::{Reason, Space, places_of, space_of};
+use crate::why::Why;
 
 /// The arguments of `H5Dread`, and of `H5Dwrite`.
 #[derive(Clone, Copy)]
@@ -43,34 +44,17 @@ pub unsafe fn has_fewer(bound: &Bound, call: &Call, elements: u64) -> bool {
     if call.file_space == DEFAULT {
         return false;
     }
-    // SAFETY: a handle that is none makes the call fail.
-    let len =
-        bound.library.locked(|_| unsafe { (bound.more.H5Sget_select_npoints)(call.file_space) });
+    // Of a dataspace the second call does not fail, so that no error has to be silenced: that takes
+    // longer than both.
+    const DATASPACE: hid_t = 4;
+    let space = call.file_space;
+    // SAFETY: any number may be asked about.
+    if space >> KIND_BIT != DATASPACE || unsafe { (bound.more.H5Iis_valid)(space) } <= 0 {
+        return true;
+    }
+    // SAFETY: a live dataspace.
+    let len = unsafe { (bound.more.H5Sget_select_npoints)(space) };
     u64::try_from(len).map_or(true, |len| len < elements)
-}
-
-/// Why a call is passed on.
-pub struct Why(pub std::borrow::Cow<'static, str>);
-
-impl From<Reason> for Why {
-    fn from(reason: Reason) -> Self {
-        Self(reason.into())
-    }
-}
-
-impl From<String> for Why {
-    fn from(reason: String) -> Self {
-        Self(reason.into())
-    }
-}
-
-impl From<Unsuited> for Why {
-    fn from(unsuited: Unsuited) -> Self {
-        match unsuited {
-            Unsuited::Reason(reason) => reason.into(),
-            Unsuited::Failed(error) => error.to_string().into(),
-        }
-    }
 }
 
 /// How the elements of a call for a dataset of this shape are converted, if they are, which they

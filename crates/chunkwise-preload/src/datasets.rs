@@ -10,24 +10,30 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError, RwLock};
 
 use chunkwise_codec::Filter;
-use chunkwise_engine::{Dataset, Layout, Published, WholeChunks};
+use chunkwise_engine::{Dataset, Layout, Published, Source, WholeChunks};
 use chunkwise_libhdf5::binding::{
     Api, Chunking, Handle, ObjectInfo, chunk_options, filters_of, hid_t, shape_of,
 };
 use chunkwise_libhdf5::{
     BindError, ChunkCommitter, Library, TallySlot, Unsuited, describe, tally_slot,
 };
+use chunkwise_metadata::Mapped;
+use chunkwise_metadata::readable::VIRTUAL_LAYOUT;
 use chunkwise_select::Dims;
 
 use crate::callee::{Bound, Callee};
 use crate::conversions::Types;
 use crate::counted::{self, Line};
-use crate::wishes;
+use crate::more::KIND_BIT;
+use crate::why::reason_of;
+use crate::{elsewhere, wishes};
 
 /// A dataset that the program reads or writes.
 pub struct Known {
     /// To be read by the engine; or why it is left to libhdf5.
-    pub engine: Result<Arc<Dataset>, String>,
+    pub engine: Result<Source, String>,
+    /// Of a virtual one, what has to be as it was.
+    pub mapped: Option<Mapped>,
     /// Reads of fewer elements are left to libhdf5; all of them if this is the largest number.
     pub least: u64,
     /// For writing, once something large is written.
@@ -287,11 +293,14 @@ unsafe fn look_closely(bound: &Bound, api: &Api, id: hid_t) -> Option<Known> {
         api.checked_id("H5Tcopy", (api.H5Tcopy)(stored.id)).ok()?
     };
     // SAFETY: live handles of this library.
-    let engine = match unsafe { describe(&bound.library, id, file_type) } {
-        Ok(dataset) => Ok(dataset),
-        Err(Unsuited::Reason(reason)) => Err(reason),
-        Err(Unsuited::Failed(error)) => Err(error.to_string()),
-    };
+    let engine = unsafe { describe(&bound.library, id, file_type) };
+    let mut engine = engine.map_err(reason_of).map(Source::Stored);
+    let mut mapped = None;
+    if engine.as_ref().is_err_and(|reason| reason == VIRTUAL_LAYOUT) {
+        // SAFETY: as above.
+        let found = unsafe { elsewhere::mapped(bound, api, id, &names(bound, id).0) };
+        engine = found.map(|found| mapped.insert(found).source.clone());
+    }
     // SAFETY: made above.
     let size = unsafe { (api.H5Tget_size)(file_type) } as u64;
     // SAFETY: as above.
@@ -307,8 +316,12 @@ unsafe fn look_closely(bound: &Bound, api: &Api, id: hid_t) -> Option<Known> {
     let whole = OnceLock::new();
     let (types, written_by_libhdf5) = (Types::default(), AtomicBool::new(false));
     Some(Known {
-        least: engine.as_deref().map_or(0, least),
+        least: match &engine {
+            Ok(Source::Stored(dataset)) => least(dataset),
+            _ => 0,
+        },
         engine,
+        mapped,
         whole,
         written_by_libhdf5,
         file_type,
@@ -439,8 +452,6 @@ pub fn forget_closed(callee: &Callee, status: c_int) {
 
 /// As [`forget_closed`], where one reference to a handle of any kind was given up: so many are left.
 pub fn forget_closed_by_reference(callee: &Callee, id: hid_t, left: c_int) {
-    // Above the lower 56 bits each handle has its kind, in every version that is bound.
-    const KIND_BIT: u32 = 56;
     const FILE: hid_t = 1;
     if left == 0 && id >> KIND_BIT == FILE {
         forget_closed(callee, 0);

@@ -2,10 +2,13 @@
 
 #![allow(non_snake_case)]
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use chunkwise_libhdf5::binding::{herr_t, hid_t, hsize_t, htri_t};
 use chunkwise_libhdf5::functions;
+
+/// Above the lower 56 bits each handle has its kind, in every version that is bound.
+pub const KIND_BIT: u32 = 56;
 
 functions! {
     /// What is asked of names, dataspaces and property lists.
@@ -14,6 +17,11 @@ functions! {
         fn H5Iis_valid(hid_t) -> htri_t;
         fn H5Iget_name(hid_t, *mut c_char, usize) -> isize;
         fn H5Fget_name(hid_t, *mut c_char, usize) -> isize;
+        fn H5Fget_obj_count(hid_t, c_uint) -> isize;
+        fn H5Fget_obj_ids(hid_t, c_uint, usize, *mut hid_t) -> isize;
+        fn H5Pget_virtual_view(hid_t, *mut c_int) -> herr_t;
+        fn H5Pget_virtual_printf_gap(hid_t, *mut hsize_t) -> herr_t;
+        fn H5Pget_virtual_prefix(hid_t, *mut c_char, usize) -> isize;
         fn H5Pequal(hid_t, hid_t) -> htri_t;
         fn H5Tconvert(hid_t, hid_t, usize, *mut c_void, *mut c_void, hid_t) -> herr_t;
         fn H5Sget_simple_extent_dims(hid_t, *mut hsize_t, *mut hsize_t) -> c_int;

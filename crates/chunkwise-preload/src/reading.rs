@@ -7,13 +7,14 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 
-use chunkwise_engine::{Dataset, FieldBytes, Fields, Layout, Made, spread};
+use chunkwise_engine::{FieldBytes, Fields, Layout, Made, Source, spread};
 
 use crate::arithmetic::Usual;
-use crate::call::{Call, Destination, Why, has_fewer, is_small, wanted};
+use crate::call::{Call, Destination, has_fewer, is_small, wanted};
 use crate::callee::{Bound, Callee};
 use crate::datasets::{self, Known};
-use crate::wishes;
+use crate::why::Why;
+use crate::{elsewhere, wishes};
 
 /// What is read in pieces in between when it is scattered over the program's memory.
 const MOST_BETWEEN: u64 = 1 << 30;
@@ -41,7 +42,7 @@ unsafe fn answered(callee: &Callee, call: &Call) -> bool {
     }
     let outcome = match (&known.engine, callee.bound()) {
         // SAFETY: as above.
-        (Ok(dataset), Ok(bound)) => unsafe { read(bound, dataset, &known, call) },
+        (Ok(source), Ok(bound)) => unsafe { read(bound, source, &known, call) },
         (Err(reason), _) => Err(Why::from(reason.clone())),
         (_, Err(reason)) => Err(Why::from(reason.to_string())),
     };
@@ -60,8 +61,9 @@ pub fn count_observed(known: &Known) {
 ///
 /// # Safety
 /// As [`answer`].
-unsafe fn too_little(bound: &Bound, dataset: &Dataset, known: &Known, call: &Call) -> Option<Why> {
+unsafe fn too_little(bound: &Bound, source: &Source, known: &Known, call: &Call) -> Option<Why> {
     let (least, all) = (known.least, u64::MAX);
+    let Source::Stored(dataset) = source else { return None };
     // SAFETY: the caller's contract.
     if least == 0 || (least < all && !unsafe { has_fewer(bound, call, least) }) {
         return None;
@@ -87,33 +89,37 @@ fn note(known: &Known, outcome: &Result<u64, Why>) {
 ///
 /// # Safety
 /// As [`answer`].
-unsafe fn read(bound: &Bound, dataset: &Dataset, known: &Known, call: &Call) -> Result<u64, Why> {
+unsafe fn read(bound: &Bound, source: &Source, known: &Known, call: &Call) -> Result<u64, Why> {
     // SAFETY: the caller's contract.
-    if let Some(why) = unsafe { too_little(bound, dataset, known, call) } {
+    if let Some(why) = unsafe { too_little(bound, source, known, call) } {
+        return Err(why);
+    }
+    if let Some(mapped) = &known.mapped
+        // SAFETY: as above.
+        && let Some(why) = unsafe { elsewhere::why_not_now(bound, mapped) }
+    {
         return Err(why);
     }
     let usual = Usual::begin();
     let (conversion, selected, destination) =
         // SAFETY: the caller's contract.
-        unsafe { wanted(bound, known, dataset.shape(), call, false, &usual)? };
-    if conversion.is_some() && dataset.leaves_missing_untouched() {
+        unsafe { wanted(bound, known, source.shape(), call, false, &usual)? };
+    if conversion.is_some() && source.leaves_missing_untouched() {
         return Err("elements without a value, to be converted".into());
     }
     let fields = conversion.map(|conversion| {
         let part = FieldBytes { src: 0, dst: 0, made: Made::Converted(conversion) };
-        Fields::new(dataset.element_size(), conversion.to_size(), vec![part])
+        Fields::new(source.element_size(), conversion.to_size(), vec![part])
     });
     let failed = |error: chunkwise_engine::ReadError| Why::from(error.to_string());
     let fields = fields.transpose().map_err(failed)?;
     // In the program's memory.
-    let item_nbytes = conversion.map_or(dataset.element_size(), |conversion| conversion.to_size());
+    let item_nbytes = conversion.map_or(source.element_size(), |conversion| conversion.to_size());
     let size = item_nbytes as u64;
     let len = selected.len().map_err(|error| error.to_string())?;
     let nbytes = len.checked_mul(size).ok_or("more bytes than can be counted")?;
     let read = |out: &mut [u8]| -> Result<(), Why> {
-        let Some(fields) = &fields else { return dataset.read(&selected, out).map_err(failed) };
-        let plan = dataset.plan(&selected).map_err(failed)?;
-        dataset.read_fields(&plan, fields, out, &AtomicBool::new(false)).map_err(failed)
+        source.read(&selected, fields.as_ref(), out, &AtomicBool::new(false)).map_err(failed)
     };
     let count = usize::try_from(nbytes).map_err(|_| "more bytes than memory has")?;
     match destination {
@@ -130,7 +136,7 @@ unsafe fn read(bound: &Bound, dataset: &Dataset, known: &Known, call: &Call) -> 
             if nbytes > MOST_BETWEEN {
                 return Err("very much, to be scattered over memory".into());
             }
-            if dataset.leaves_missing_untouched() {
+            if source.leaves_missing_untouched() {
                 return Err("elements without a value, to be scattered over memory".into());
             }
             let mut between = chunkwise_engine::zeroed(count).map_err(|_| "memory is short")?;

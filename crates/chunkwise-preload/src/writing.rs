@@ -17,9 +17,10 @@ use chunkwise_libhdf5::{BindError, describe_for_writing, look_again, opened_loca
 use chunkwise_select::{Axis, Selection};
 
 use crate::arithmetic::Usual;
-use crate::call::{Call, Destination, Why, has_fewer, is_small, wanted};
+use crate::call::{Call, Destination, has_fewer, is_small, wanted};
 use crate::callee::{Bound, Callee};
 use crate::datasets::{self, Known, Whole, chunk_cache};
+use crate::why::{Why, reason_of};
 use crate::wishes;
 
 /// What libhdf5 encodes in the time that it takes to look what a write covers, and to begin.
@@ -170,7 +171,7 @@ unsafe fn look(bound: &Bound, known: &Known, dataset: hid_t) -> Result<Mutex<Who
         opened_locally(&bound.library, dataset)
             .and_then(|()| describe_for_writing(&bound.library, dataset, known.file_type))
     };
-    let (info, committer) = described.map_err(|unsuited| Why::from(unsuited).0.into_owned())?;
+    let (info, committer) = described.map_err(reason_of)?;
     if info.encoding.steps().is_empty() {
         return Err("it has no filters".to_string());
     }

@@ -17,7 +17,8 @@
 //! them: libhdf5, or the file's own bytes.
 //!
 //! What is only known in Python, such as that a dataset is too small to be worth it, is in
-//! `routing/eligibility.py`; what a virtual dataset leads to, in `routing/elsewhere.py`.
+//! `routing/eligibility.py`; what a virtual dataset leads to, in `routing/elsewhere.py`, and for
+//! programs that are run, in `chunkwise-metadata`.
 
 mod element_type;
 mod examining;
