@@ -50,7 +50,7 @@ def test_results_lie_as_their_sources_do(archive: Path) -> None:
     found = results(archive)
     assert [one.outcome for one in found] == ["repacked"] * 3
     out = archive.parent / "out"
-    made = {str(path.relative_to(out)) for path in out.rglob("*.*") if path.name[0] != "."}
+    made = {path.relative_to(out).as_posix() for path in out.rglob("*.*") if path.name[0] != "."}
     assert made == {"a.h5", "sub/b.nc", "sub/deep/c.h5"}
     for name in made:
         require_equal(archive / name, out / name)
@@ -73,7 +73,7 @@ def test_places_of_results(
 ) -> None:
     monkeypatch.chdir(archive.parent)
     batch = gather(arguments, "out")
-    assert sorted(str(target.relative_to("out")) for _, target in batch.pairs) == targets
+    assert sorted(target.relative_to("out").as_posix() for _, target in batch.pairs) == targets
 
 
 def test_two_files_in_one_place_are_refused(archive: Path) -> None:
