@@ -192,8 +192,8 @@ def test_a_dry_run_of_a_folder(archive: Path) -> None:
     done = command(archive, "--chunk", "x:100", "--filter", "zstd:3", "--dry-run")
     assert (done.returncode, done.stderr) == (1, "")
     lines = done.stdout.splitlines()
-    assert f"planned     {archive}/a.h5  1 of 1 dataset change; " in done.stdout
-    assert any(line.startswith(f"FAILED  {archive}/cut.h5: truncated") for line in lines)
+    assert f"planned     {archive / 'a.h5'}  1 of 1 dataset change; " in done.stdout
+    assert any(line.startswith(f"FAILED  {archive / 'cut.h5'}: truncated") for line in lines)
     assert "5 files: 4 planned, 1 failed" in lines
     assert any("(dry run: nothing is written)" in line for line in lines)
     assert any(line.startswith("readers of 4 files: ") for line in lines)
