@@ -170,8 +170,11 @@ if sys.platform == "win32":
         """Give an open file permissions, and an owner: the folder's say who may do what."""
 
     def set_modified(descriptor: int, modified_ns: int) -> None:
-        """Set an open file's times."""
-        os.utime(_path(descriptor), ns=(modified_ns, modified_ns))
+        """Set an open file's time of modification."""
+        since_1601 = ctypes.c_uint64(modified_ns // 100 + 116_444_736_000_000_000)
+        handle = ctypes.c_void_p(msvcrt.get_osfhandle(descriptor))
+        if not _kernel.SetFileTime(handle, None, None, ctypes.byref(since_1601)):
+            raise ctypes.WinError(ctypes.get_last_error())
 
     def open_folder(path: str | os.PathLike[str]) -> int:
         """Open a folder, so that names in it lead to files in that very folder."""
@@ -353,7 +356,7 @@ else:
         return os.open(name, _FOLDER | SAFELY, dir_fd=folder)
 
     def set_modified(descriptor: int, modified_ns: int) -> None:
-        """Set an open file's times."""
+        """Set an open file's time of modification."""
         os.utime(descriptor, ns=(modified_ns, modified_ns))
 
     def open_at(folder: int, name: str, flags: int, mode: int = 0o600) -> int:
