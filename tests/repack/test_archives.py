@@ -57,7 +57,7 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def stamps(folder: Path) -> dict[str, tuple[int, int]]:
     found = sorted(path for path in folder.rglob("*") if path.is_file())
     return {
-        str(path.relative_to(folder)): (path.stat().st_ino, path.stat().st_mtime_ns)
+        path.relative_to(folder).as_posix(): (path.stat().st_ino, path.stat().st_mtime_ns)
         for path in found
     }
 
