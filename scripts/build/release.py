@@ -30,7 +30,7 @@ BIN = Path(sys.executable).parent
 # auditwheel.
 OF_MACOS = tuple(f"/usr/lib/lib{one}.dylib" for one in ("System.B", "iconv.2", "charset.1"))
 OLDEST_MACOS = {"arm64": (11, 0), "x86_64": (10, 12)}
-BENCH = ("bench", "a.h5", "--access", "row=1x1x50", "--repeat", "1", "--budget", "30s")
+BENCH = ("bench", "a.h5", "--access", "row=1x1x50", "--repeat", "1", "--budget", "5min")
 PYTHON = "python"
 # One use of each command; some start the Python that has chunkwise.
 SMOKE = (
