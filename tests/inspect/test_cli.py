@@ -159,8 +159,8 @@ def test_fail_on_a_folder(folder: Path, calls: list[dict[str, Any]]) -> None:
     output, code = invoke(folder, "--fail-on", "warning")
     assert code == 1
     assert [line.split(": ")[:4] for line in output.splitlines()] == [
-        [f"{folder}/bad.nc", "(file)", "error", "cannot-open"],
-        [f"{folder}/wrong.nc", "/t2m", "warning", "chunk-exceeds-cache"],
+        [str(folder / "bad.nc"), "(file)", "error", "cannot-open"],
+        [str(folder / "wrong.nc"), "/t2m", "warning", "chunk-exceeds-cache"],
     ]
     assert invoke("clean.nc", "wrong.nc", "--fail-on", "error")[1] == 0
     assert invoke("clean.nc", "bad.nc", "--fail-on", "error")[1] == 1
@@ -200,7 +200,7 @@ def test_json_of_many_files_is_a_line_each(folder: Path, calls: list[dict[str, A
     bad, clean, wrong = sorted(given, key=lambda record: str(record["path"]))
     assert list(bad) == list(clean) == list(wrong)
     reason = "not an HDF5 file: it is a TIFF image"
-    assert (bad["path"], bad["nbytes"], bad["error"]) == (f"{folder}/bad.nc", 8, reason)
+    assert (bad["path"], bad["nbytes"], bad["error"]) == (str(folder / "bad.nc"), 8, reason)
     assert (bad["objects"], bad["metadata"], bad["hdf5_version"]) == ([], None, None)
     (found,) = bad["findings"]
     assert list(found) == list(wrong["findings"][0])
@@ -216,9 +216,9 @@ def test_findings_are_totalled_by_code(folder: Path, calls: list[dict[str, Any]]
     head = next(i for i, line in enumerate(lines) if "at most, in" in line)
     rows = [line.split() for line in lines[head + 1 : head + 4]]
     assert [(*row[:4], row[-1]) for row in rows] == [
-        ("error", "cannot-open", "1", "1", f"{folder}/bad.nc"),
-        ("warning", "chunk-exceeds-cache", "1", "1", f"{folder}/wrong.nc"),
-        ("note", "filter-unavailable", "1", "1", f"{folder}/wrong.nc"),
+        ("error", "cannot-open", "1", "1", str(folder / "bad.nc")),
+        ("warning", "chunk-exceeds-cache", "1", "1", str(folder / "wrong.nc")),
+        ("note", "filter-unavailable", "1", "1", str(folder / "wrong.nc")),
     ]
     assert len(calls) == 3
 
@@ -241,7 +241,7 @@ def test_quiet_prints_names_alone(
     code: int,
 ) -> None:
     output, returned = invoke(folder, "--quiet", *words)
-    assert output.splitlines() == [f"{folder}/{name}" for name in names]
+    assert output.splitlines() == [str(folder / name) for name in names]
     assert returned == code
     assert len(calls) == 3
 
@@ -280,7 +280,7 @@ def test_ctrl_c_shows_what_was_done(folder: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(importlib.import_module("chunkwise.inspection"), "inspect", fake)
     output, code = invoke(folder)
     assert code == 130
-    assert f"{folder}/bad.nc" in output
+    assert str(folder / "bad.nc") in output
     assert "wrong.nc" not in output
     assert "interrupted after 1 of 3 files" in output
 

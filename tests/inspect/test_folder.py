@@ -50,7 +50,7 @@ def each(
 
 
 def names(found: Found, top: Path) -> list[str]:
-    return [str(Path(path).relative_to(top)) for path in found.files]
+    return [Path(path).relative_to(top).as_posix() for path in found.files]
 
 
 # --- which files -----------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Is the right libhdf5 found, the wrong one refused, and a vast chunk index affordable?"""
 
 import importlib.util
+import sys
 import tempfile
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tests.support.versions import needs_chunk_iter
 
 PHIL = h5py._objects.phil
 SYSTEM = sorted(Path("/usr/lib").glob("*/libhdf5_serial.so.*"))
+SOME = "kernel32.dll" if sys.platform == "win32" else "libm.so.6"
 MiB = 1 << 20
 
 
@@ -25,7 +27,7 @@ def test_the_library_is_that_of_h5py() -> None:
     assert bound is library()
     assert bound.version == h5py.version.hdf5_version_tuple
     assert Path(bound.path).is_file()
-    assert Path(bound.path).name.startswith("libhdf5")
+    assert Path(bound.path).name.startswith(("libhdf5", "hdf5"))
     assert h5py.version.hdf5_version in repr(bound)
 
 
@@ -46,9 +48,9 @@ def test_from_path_is_another_library() -> None:
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("libm.so.6", r"libm\.so\.6 has no H5open: it is not libhdf5"),
-        ("/no/such/libhdf5.so", "cannot open /no/such/libhdf5.so as a library: .*No such file"),
-        (__file__, "cannot open .*read/test_binding.py as a library"),
+        (SOME, rf"{SOME} has no H5open: it is not libhdf5"),
+        ("/no/such/libhdf5.so", "cannot open /no/such/libhdf5.so as a library: .*(such|found)"),
+        (__file__, "cannot open .*test_binding.py as a library"),
         ("/tmp", "cannot open /tmp as a library"),
         ("nul\0byte", "cannot open"),
     ],

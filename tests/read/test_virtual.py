@@ -119,6 +119,21 @@ def test_rows_of_files_are_read_by_the_engine(tmp_path: Path) -> None:
         assert file["v"].chunks is None
 
 
+def test_sources_and_external_data_may_be_named_from_the_root(tmp_path: Path) -> None:
+    values = np.arange(1, 6)
+    (tmp_path / "sub").mkdir()
+    wrote(tmp_path / "sub" / "source.h5", values)
+    layout = h5py.VirtualLayout(values.shape, values.dtype)
+    layout[:] = h5py.VirtualSource(tmp_path / "sub" / "source.h5", "x", values.shape)
+    path = master(tmp_path / "v.h5", layout, fillvalue=-1)
+    outside = [(str(tmp_path / "outside.raw"), 0, h5py.h5f.UNLIMITED)]
+    wrote(path, values, external=outside)
+    with chunkwise.open(path) as file:
+        for name, expected in (("v", "virtual"), ("x", "contiguous")):
+            assert np.array_equal(file[name][...], values)
+            assert file[name].explain()["path"] == expected
+
+
 def test_a_virtual_dataset_may_lead_to_virtual_ones(tmp_path: Path) -> None:
     rows(tmp_path)
     layout = h5py.VirtualLayout((2, 2, 30), "i4")

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any
 
 import h5py
@@ -17,7 +17,7 @@ import pytest
 from chunkwise.errors import FileFormatError, UsageError
 from chunkwise.newfile.claim import claimed
 from chunkwise.newfile.target import choose
-from chunkwise.repacking.gathering import gather, read_list
+from chunkwise.repacking.gathering import Wanted, gather, read_list
 from tests.support.commands import run
 from tests.support.golden import assert_golden, mistakes
 from tests.support.processes import ran
@@ -55,7 +55,7 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def stamps(folder: Path) -> dict[str, tuple[int, int]]:
     found = sorted(path for path in folder.rglob("*") if path.is_file())
     return {
-        str(path.relative_to(folder)): (path.stat().st_ino, path.stat().st_mtime_ns)
+        path.relative_to(folder).as_posix(): (path.stat().st_ino, path.stat().st_mtime_ns)
         for path in found
     }
 
@@ -157,6 +157,14 @@ def test_files_and_folders_are_left_out(archive: Path) -> None:
     code, out, _ = run("verify", archive, "--exclude", "sub/5.*", "--json")
     names = [Path(json.loads(line)["path"]).name for line in out.splitlines()]
     assert (code, sorted(names)) == (0, ["0.h5", "1.h5", "2.h5", "3.h5", "4.h5", "6.nc"])
+
+
+@pytest.mark.parametrize("kind", [PurePosixPath, PureWindowsPath])
+def test_patterns_have_slashes_on_each_system(kind: type[PurePath]) -> None:
+    wanted = Wanted(("sub/5.*", "old/"))
+    assert wanted.excludes(kind("sub", "5.h5"))
+    assert wanted.excludes(kind("old", "deep", "1.h5"))
+    assert not wanted.excludes(kind("sub", "6.h5"))
 
 
 def test_files_that_still_arrive_are_left_for_later(archive: Path) -> None:

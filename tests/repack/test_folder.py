@@ -48,7 +48,7 @@ def test_results_lie_as_their_sources_do(archive: Path) -> None:
     found = results(archive)
     assert [one.outcome for one in found] == ["repacked"] * 3
     out = archive.parent / "out"
-    made = {str(path.relative_to(out)) for path in out.rglob("*.*") if path.name[0] != "."}
+    made = {path.relative_to(out).as_posix() for path in out.rglob("*.*") if path.name[0] != "."}
     assert made == {"a.h5", "sub/b.nc", "sub/deep/c.h5"}
     for name in made:
         require_equal(archive / name, out / name)
@@ -71,7 +71,7 @@ def test_places_of_results(
 ) -> None:
     monkeypatch.chdir(archive.parent)
     batch = gather(arguments, "out")
-    assert sorted(str(target.relative_to("out")) for _, target in batch.pairs) == targets
+    assert sorted(target.relative_to("out").as_posix() for _, target in batch.pairs) == targets
 
 
 def test_two_files_in_one_place_are_refused(archive: Path) -> None:
@@ -190,8 +190,8 @@ def test_a_dry_run_of_a_folder(archive: Path) -> None:
     done = command(archive, "--chunk", "x:100", "--filter", "zstd:3", "--dry-run")
     assert (done.returncode, done.stderr) == (1, "")
     lines = done.stdout.splitlines()
-    assert f"planned     {archive}/a.h5  1 of 1 dataset change; " in done.stdout
-    assert any(line.startswith(f"FAILED  {archive}/cut.h5: truncated") for line in lines)
+    assert f"planned     {archive / 'a.h5'}  1 of 1 dataset change; " in done.stdout
+    assert any(line.startswith(f"FAILED  {archive / 'cut.h5'}: truncated") for line in lines)
     assert "5 files: 4 planned, 1 failed" in lines
     assert any("(dry run: nothing is written)" in line for line in lines)
     assert any(line.startswith("readers of 4 files: ") for line in lines)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import chunkwise
 from chunkwise.files.objects import walk
 from tests.support.native import keep_without_links
+from tests.support.native import library as libhdf5
 from tests.support.references import write_like_jld2
 from tests.support.repacking import require_proof
 
@@ -92,7 +93,7 @@ def test_references_that_lead_nowhere_are_named(tmp_path: Path) -> None:
         wrong = np.array([1 << 40, file["x"].id.id], np.uint64)
         refs = file.create_dataset("refs", (3,), h5py.ref_dtype)
         refs[2] = file["x"].ref
-        native = ctypes.CDLL(h5d.__file__)
+        native = libhdf5()
         kind = ctypes.c_int64.in_dll(native, "H5T_STD_REF_OBJ_g")
         space = h5py.h5s.create_simple((3,))
         space.select_hyperslab((0,), (2,))

@@ -15,6 +15,7 @@ import chunkwise
 from chunkwise.errors import CannotWriteError, CorruptDataError, UsageError
 from tests.support.checksums import lookup3
 from tests.support.everything import write_everything
+from tests.support.native import library as libhdf5
 from tests.support.processes import ran
 from tests.support.repacking import require_proof
 from tests.support.tools import require_tool
@@ -95,7 +96,7 @@ def test_tools_see_the_same(kind: str, tmp_path: Path) -> None:
 
 def holders(path: Path) -> list[tuple[int, bytes]]:
     """Kinds and paths of the references of HDF5 1.12, in the dataset and its group."""
-    native = ctypes.CDLL(h5d.__file__)
+    native = libhdf5()
     hid, place = ctypes.c_int64, ctypes.c_void_p
     found = []
     with h5py.File(path) as file:
@@ -127,7 +128,7 @@ def holders(path: Path) -> list[tuple[int, bytes]]:
 
 
 def test_references_of_hdf5_1_12_lead_to_the_copies(tmp_path: Path) -> None:
-    if not hasattr(ctypes.CDLL(h5d.__file__), "H5Rcreate_object"):
+    if not hasattr(libhdf5(), "H5Rcreate_object"):
         pytest.skip("this libhdf5 is older than 1.12")
     source, target = tmp_path / "from.h5", tmp_path / "to.h5"
     write_everything(source)

@@ -12,6 +12,8 @@ import h5py
 import numpy as np
 from h5py import h5a, h5d, h5f, h5g, h5o, h5p, h5r, h5s, h5t
 
+from tests.support import native
+
 TRACKED = h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED
 BOUNDS = {"earliest": h5f.LIBVER_EARLIEST, "v108": h5f.LIBVER_V18, "latest": h5f.LIBVER_LATEST}
 
@@ -252,7 +254,7 @@ def _references(file: h5py.File) -> None:
 
 def write_holders(file: h5py.File) -> None:
     """References of HDF5 1.12 and later (`H5R_ref_t`), which h5py does not know."""
-    library = ctypes.CDLL(h5d.__file__)
+    library = native.library()
     if not hasattr(library, "H5Rcreate_object"):
         return
     hid, text, any_pointer = ctypes.c_int64, ctypes.c_char_p, ctypes.c_void_p

@@ -93,7 +93,7 @@ TYPED_FILTERS: dict[str, list[Case]] = {
     "shuffle": [Case(h5z.FILTER_SHUFFLE)],
     "nbit": [Case(h5z.FILTER_NBIT)],
     "scaleoffset": [Case(h5z.FILTER_SCALEOFFSET, (2, 0))],
-    "szip": [SZIPS["szip nn 8"]],
+    **({"szip": [SZIPS["szip nn 8"]]} if h5z.filter_avail(h5z.FILTER_SZIP) else {}),
     **{name: [CASES[name]] for name in ("bitshuffle lz4 0", "bitshuffle zstd 16")},
     **{name: [CASES[name]] for name in ("blosc blosclz 1", "blosc lz4 2", "blosc zstd 0")},
 }

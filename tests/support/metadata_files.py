@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 from h5py import h5d, h5f, h5p, h5s, h5t
 
+from tests.support import native
 from tests.support.everything import write_everything
 
 OLD, NEW = h5f.LIBVER_EARLIEST, h5f.LIBVER_LATEST
@@ -110,7 +111,7 @@ def deep(f: h5py.File) -> None:
 
 def filtered(f: h5py.File) -> None:
     """A group whose heaps go through a filter, and large links, which h5py cannot make."""
-    library = ctypes.CDLL(h5d.__file__)
+    library = native.library()
     gcpl = h5p.create(h5p.GROUP_CREATE)
     gcpl.set_attr_phase_change(0, 0)
     assert library.H5Pset_link_phase_change(ctypes.c_int64(gcpl.id), 0, 0) >= 0
@@ -133,7 +134,7 @@ def repeated(f: h5py.File) -> None:
 
 def sharing(*, tree: bool) -> Any:
     """Creation properties of a file that shares messages, which h5py cannot set."""
-    library = ctypes.CDLL(h5d.__file__)
+    library = native.library()
     fcpl = h5p.create(h5p.FILE_CREATE)
     it, number = ctypes.c_int64(fcpl.id), ctypes.c_uint
     most = number(0 if tree else 50)

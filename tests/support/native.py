@@ -7,11 +7,15 @@ from typing import Any
 from h5py import h5d
 
 
+def library() -> ctypes.CDLL:
+    """H5py's own libhdf5."""
+    # Windows looks only in the module itself, and knows the one that h5py has loaded by its name.
+    return ctypes.CDLL("hdf5.dll" if sys.platform == "win32" else h5d.__file__)
+
+
 def call(name: str, *arguments: Any) -> None:
     """Call one with arguments of ctypes."""
-    # Windows looks only in the module itself, and knows the one that h5py has loaded by its name.
-    module = "hdf5.dll" if sys.platform == "win32" else h5d.__file__
-    function = getattr(ctypes.CDLL(module), name)
+    function = getattr(library(), name)
     function.argtypes = [type(each) for each in arguments]
     assert function(*arguments) >= 0, name
 

@@ -63,8 +63,8 @@ def test_the_forge_runs_what_there_is_on_what_is_supported() -> None:
         assert "secrets" not in str(workflow)
         assert not re.search(r"pypi\.org|pythonhosted|crates\.io", str(workflow))
     assert called == {
-        "check", "release-check", "rust-test", "sdist", "smoke-windows", "test", "test-python",
-        "try-wheel", "wheels",
+        "check", "release-check", "rust-test", "sdist", "smoke-arm", "smoke-musl", "smoke-windows",
+        "test", "test-python", "try-wheel", "wheels",
     }  # fmt: skip
     assert all(re.search(rf"^{name}:", makefile, re.MULTILINE) for name in called)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

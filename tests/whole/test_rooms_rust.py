@@ -162,6 +162,24 @@ def test_each_crate_uses_what_it_may() -> None:
     assert uses == allowed()
 
 
+# What asks which system it is compiled for, or calls it.  Processors may be asked for anywhere.
+SYSTEM = re.compile(
+    r"cfg\w*!?\([^\]]*\b(?:unix|windows|target_(?:os|env|family|vendor))\b|\bstd::os::"
+)
+
+
+def test_only_one_place_asks_which_system_it_is_on() -> None:
+    asking = {
+        (root.name, *module[:1])
+        for root in CRATES
+        # All of what stands between programs and their HDF5 is for Linux.
+        if root.name not in ("chunkwise-loader", "chunkwise-preload")
+        for module, text in Crate(root).text.items()
+        if SYSTEM.search(text)
+    }
+    assert asking == {("chunkwise-engine", "platform")}
+
+
 def test_a_circle_is_found_wherever_its_names_come_from(tmp_path: Path) -> None:
     sources = {
         "lib.rs": "mod a;\nmod b;\nmod c;\npub use b::{B, C as D};\n",

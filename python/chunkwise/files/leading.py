@@ -164,7 +164,7 @@ def places(name: str, own: Path, variable: str, prefix: str = "") -> Iterator[Pa
     if wanted.is_absolute():
         yield wanted
         wanted = Path(wanted.name)
-    for folder in os.environ.get(variable, "").split(":"):
+    for folder in os.environ.get(variable, "").split(os.pathsep):
         if folder:
             yield folder / wanted
     if prefix:
@@ -183,13 +183,9 @@ def _never_ends(path: str, *, answers: bool) -> bool:
         return False
     if stat.S_ISREG(found.st_mode):
         return False
-    device = os.major(found.st_rdev), os.minor(found.st_rdev)
-    return not (
-        answers
-        and stat.S_ISCHR(found.st_mode)
-        and device[0] == _MEMORY
-        and device[1] in _ANSWERING
-    )
+    if not answers or not stat.S_ISCHR(found.st_mode) or not hasattr(os, "major"):
+        return True
+    return os.major(found.st_rdev) != _MEMORY or os.minor(found.st_rdev) not in _ANSWERING
 
 
 def _is_same(path: str, own: str) -> bool:

@@ -99,9 +99,12 @@ class ReadOnlyFile(Positioned):
     # driver does: h5py does not look at how many bytes came, and would pass on what was in the
     # buffer before.
 
+    # Of one that cannot be opened, which Python closes, too.
+    descriptor = -1
+
     def __init__(self, path: str | os.PathLike[str], *patches: Patch | None) -> None:
-        self.descriptor = os.open(path, os.O_RDONLY | system.OPENED)
         self._said = os.fspath(path)
+        self.descriptor = os.open(path, os.O_RDONLY | system.OPENED)
         self._patches = sorted(patch for patch in patches if patch is not None)
 
     def __repr__(self) -> str:
@@ -133,7 +136,7 @@ class ReadOnlyFile(Positioned):
 
     def close(self) -> None:
         """Close the file."""
-        if not self.closed:
+        if not self.closed and self.descriptor >= 0:
             os.close(self.descriptor)
         super().close()
 

@@ -210,7 +210,8 @@ def _repack_one(job: Job, unchanged: Unchanged, place: Place, watch: Watch) -> T
         needed = plan.changes or job.options.reshapes_file or (job.anew and place.in_place)
         if needed or readable != place.source:
             return Treated("repacked", run_plan(job, place, file, plan, watch, placed))
-        return left_as_it_is(place, unchanged)
+    # Closed, because Windows gives no name of a file that is open another name.
+    return left_as_it_is(place, unchanged)
 
 
 def _plan_one(job: Job, source: Path, target: Path, watch: Watch) -> FileResult:
@@ -373,8 +374,7 @@ def left_as_it_is(place: Place, unchanged: Unchanged) -> Treated:
             shutil.copyfileobj(reading, writing, _COPIED_NBYTES)
             writing.flush()
             publish(claim)
-            times = (place.identity.modified_ns, place.identity.modified_ns)
-            os.utime(writing.fileno(), ns=times)
+            system.set_modified(writing.fileno(), place.identity.modified_ns)
     return Treated("copied")
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from glob import has_magic
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final, TypeAlias
 
 from chunkwise import system
@@ -47,10 +47,11 @@ class Wanted:
     excluded: tuple[str, ...] = ()  # Patterns of names, and of paths below what was given
     quiet_s: float = 0.0  # To what was written within so many seconds, more may come
 
-    def excludes(self, below: Path) -> bool:
+    def excludes(self, below: PurePath) -> bool:
         """Whether a pattern is about a file, or about a folder that it lies in."""
-        names = {*below.parts, str(below), *map(str, below.parents)}
-        return any(fnmatchcase(name, one.rstrip("/")) for one in self.excluded for name in names)
+        names = {*below.parts, *(one.as_posix() for one in (below, *below.parents))}
+        patterns = [one.replace(os.sep, "/").rstrip("/") for one in self.excluded]
+        return any(fnmatchcase(name, one) for one in patterns for name in names)
 
     def early(self, name: str) -> list[Left]:
         """Say that a file may still arrive; nothing of one that is complete."""

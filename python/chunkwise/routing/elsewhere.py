@@ -143,20 +143,18 @@ def external_files(
     runs, sources = [], Sources()
     for number in range(dcpl.get_external_count()):
         name, offset, nbytes = dcpl.get_external(number)
-        path = os.fsdecode(name)
-        if prefix and not path.startswith("/"):
-            path = f"{os.fsdecode(prefix)}/{path}"
+        path = os.path.join(os.fsdecode(prefix), os.fsdecode(name))  # noqa: PTH118
         bounds.check(path, f"the external data of {_named_in(dataset)}", is_data=True)
         if offset < 0:
             raise LeftToLibhdf5Error(
                 f"its external file {printable(path)} begins before its start"
             )
-        if not path.startswith("/"):
+        if not os.path.isabs(path):  # noqa: PTH117
             # libhdf5 opens them at each read, from where the process is then.
             sources.folder = _working_directory()
             if not sources.folder:
                 raise LeftToLibhdf5Error("the working directory was removed")
-            path = f"{sources.folder}/{path}"
+            path = os.path.join(sources.folder, path)  # noqa: PTH118
         if os.path.exists(path) and not os.path.isfile(path):  # noqa: PTH110, PTH113
             # A device, whose length the system does not say.
             raise LeftToLibhdf5Error(f"its external file {printable(path)} is no regular file")
@@ -377,7 +375,7 @@ class _Finder:
 
     def _candidates(self, file: str) -> Iterator[str]:
         """Where libhdf5 looks for a file, in its order."""
-        if file.startswith("/"):
+        if os.path.isabs(file):  # noqa: PTH117
             # Wherever the dataset's own file was opened from.
             yield file
         for place in places(file, self._own_path, "HDF5_VDS_PREFIX", self._prefix):
