@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from chunkwise.running.places import Integers, number, span, starts
 from chunkwise.running.trace import Run, TracedDataset
+
+__all__ = ["Cells", "cells", "moments", "number", "times_read", "touched"]
 
 # Of a dataset with more chunks, neighbours are counted together.
 _MOST_CELLS: Final = 1 << 18
 # Of more reads, this many are looked at, evenly spread, and stand for all.
 _MOST_BOXES: Final = 20_000
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ def times_read(one: TracedDataset, into: Cells) -> npt.NDArray[np.float64]:
     counts = np.zeros(into.count)
     each = max(1, _MOST_BOXES // max(len(one.runs), 1))
     for run in one.runs:
-        if not _span(run).all():
+        if not span(run).all():
             continue
         first, last = touched(run, _steps(run, each), into)
         bounds = np.concatenate([first, last], axis=1)
@@ -74,52 +76,13 @@ def moments(run: Run, most: int) -> Iterator[tuple[float, int]]:
 
 def touched(run: Run, steps: Integers, into: Cells) -> tuple[Integers, Integers]:
     """Find the cells that reads of a run touch."""
-    starts = _starts(run, steps, into)
+    begins = starts(run, steps, into.extent)
     side = np.array(into.shape, dtype=np.int64)
     most = np.array(into.count, dtype=np.int64) - 1
-    first = np.clip(starts // side, 0, most)
-    last = np.clip((starts + np.maximum(_span(run), 1) - 1) // side, 0, most)
+    first = np.clip(begins // side, 0, most)
+    last = np.clip((begins + np.maximum(span(run), 1) - 1) // side, 0, most)
     return first, last
-
-
-def number(cell: Integers, count: tuple[int, ...]) -> Integers:
-    """Return numbers of cells in row-major order, from 0; `cell` has shape (n, rank)."""
-    if not count:
-        return np.zeros(len(cell), dtype=np.int64)
-    found: Any = np.ravel_multi_index(tuple(cell.T), count)
-    return np.asarray(found, dtype=np.int64)
 
 
 def _steps(run: Run, most: int) -> Integers:
     return np.unique(np.linspace(0, run.times - 1, min(run.times, max(most, 1))).astype(np.int64))
-
-
-def _span(run: Run) -> Integers:
-    """Return how many elements a box spans in each dimension, gaps included."""
-    spans = [
-        0 if count * block == 0 else (count - 1) * stride + block
-        for _, stride, count, block in run.first
-    ]
-    return np.array(spans, dtype=np.int64)
-
-
-def _starts(run: Run, steps: Integers, into: Cells) -> Integers:
-    first = np.array([start for start, *_ in run.first], dtype=np.int64)
-    if run.by is not None:
-        return first + steps[:, None] * np.array(run.by, dtype=np.int64)
-    if not run.in_order:
-        return np.broadcast_to(first, (len(steps), len(first)))
-    # The next box in row-major order, of boxes that lie beside each other in the dataset.
-    span = np.maximum(_span(run), 1)
-    along = np.maximum(np.array(into.extent, dtype=np.int64) // span, 1)
-    place = number(np.minimum(first // span, along - 1)[None], tuple(along.tolist()))
-    moved = np.minimum(place + steps, math.prod(along.tolist()) - 1)
-    found = np.stack(np.unravel_index(moved, tuple(along)), axis=1).astype(np.int64)
-    # The slowest dimension never begins again: what the first box is off by stays.  In the others
-    # the walk goes on from 0.
-    off = first % span
-    slowest = int(np.argmax(along > 1)) if (along > 1).any() else 0
-    off[slowest + 1 :] = 0
-    starts = found * span + off
-    starts[steps == 0] = first
-    return np.asarray(starts, dtype=np.int64)
