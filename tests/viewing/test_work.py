@@ -39,11 +39,8 @@ def ended(session: Session) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_reads_are_measured_beside_what_is_tried(
-    session: Session, known_machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reads_are_measured_beside_what_is_tried(session: Session, known_machine: Machine) -> None:
     assert known_machine.threads
-    monkeypatch.setattr(work, "_MEASURE_S", 4.0)
     reads = ("line:0", "plane:0@walk")
     tried = Layout((24, 10, 10), "none")
     found = work.bench(nothing, session.path, "/cube", reads, None, tried)
