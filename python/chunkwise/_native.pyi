@@ -367,6 +367,8 @@ class ChunkListing:
         self,
     ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
         """Positions in the grid, addresses in the file and stored bytes."""
+    def masks(self) -> npt.NDArray[np.uint32]:
+        """Filter masks of the written chunks, in the same order; empty if all are 0."""
     def references(self, begin: int, count: int, prefix: bytes, url: bytes) -> bytes:
         """Lines of Kerchunk's JSON for `count` chunks, from number `begin` on.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import h5py
@@ -22,7 +23,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file.create_dataset(
             "cube", data=values.astype("i4"), chunks=(1, 30, 50), shuffle=True, compression=4
         )
-        sparse = file.create_dataset("group/sparse", (90, 80), "f4", chunks=(10, 10))
+        sparse = file.create_dataset("group/sparse", (90, 80), "f4", chunks=(10, 10), fillvalue=-1)
         sparse[15:40, 25:50] = 1
         file.create_dataset("contiguous", data=values.astype("f8"))
         file.create_dataset("row", data=np.arange(1000), chunks=(64,))
@@ -34,8 +35,12 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def known_machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+def known_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
+    """A machine that was measured already, also for processes that are started."""
     rates = Rates(call_s=1e-5, touch_s=1e-6, load_s=5e-6, copy_s=2e-10, fetch_s=1e-10)
     found = Machine({"libhdf5": rates, "chunkwise": rates}, {"libhdf5": rates}, 2, 1.8)
-    monkeypatch.setattr(calibration, "machine", lambda **_: found)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    record = {"version": calibration.VERSION, **calibration.key(), "busy": False}
+    calibration.cache_path().parent.mkdir(parents=True)
+    calibration.cache_path().write_text(json.dumps(record | {"machine": found.as_dict()}))
     return found

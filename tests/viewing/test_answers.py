@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 
 import chunkwise
 from chunkwise.errors import ChunkwiseError, UsageError
-from chunkwise.measure.schedule import Step
 from chunkwise.model.chunk_cache import ChunkCache
 from chunkwise.model.cost import Stored, walk_cost
 from chunkwise.model.followed import loads_of_walk
@@ -112,22 +110,6 @@ def test_seconds_are_those_of_advise(session: Session, known_machine: Machine) -
     lines = [one["line"] for one in found["commands"]]
     assert any("repack --chunk /cube:24x10x10 --filter /cube:none" in one for one in lines)
     assert any("view" in one and "--access line:0@walk" in one for one in lines)
-
-
-def test_the_best_is_what_advise_says(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[Any] = []
-
-    def advise(*words: Any, **more: Any) -> Any:
-        more["progress"](Step("trying"))
-        said.append(words)
-        raise UsageError("there is nothing to gain")
-
-    monkeypatch.setattr("chunkwise.viewing.session.advise", advise)
-    words = asked(session, "/cube", "line:0")
-    while session.best(words)["running"]:
-        pass
-    assert session.best(words)["error"] == "there is nothing to gain"
-    assert said == [(session.path, "/cube", ["line:0"])]
 
 
 def test_a_film_is_libhdf5_s_cache(session: Session) -> None:
@@ -271,3 +253,26 @@ def test_what_is_too_much_to_play_is_refused(tmp_path: Path) -> None:
     tile = {"at": ["0,0"], "vertical": ["0"], "horizontal": ["1"], "what": ["stored"]}
     values = np.frombuffer(session.tile(words | tile | {"tile": ["12,12,0,0"]}), "f4")
     assert np.isnan(values).all()
+
+
+def test_chunks_whose_filters_were_skipped_are_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        made = file.create_dataset("x", (6, 8), "i4", chunks=(2, 2), compression=1)
+        made[:] = np.arange(48).reshape(6, 8)
+        raw = np.arange(4, dtype="i4").tobytes()
+        for origin in ((0, 2), (4, 6)):
+            made.id.write_direct_chunk(origin, raw, filter_mask=1)
+    session = Session(str(path), chunkwise.inspect(path, sample=False, metadata=False))
+    words = asked(session, "/x")
+    assert session.chunks(words)["ranges"]["mask"] == (0, 1)
+    shown = {"at": ["0,0"], "vertical": ["0"], "horizontal": ["1"], "what": ["mask"]}
+    near = np.frombuffer(session.tile(words | shown | {"tile": ["0,0,0,0"]}), "f4")
+    grid = near.reshape(SIDE, SIDE)[:3, :4]
+    assert np.argwhere(grid == 1).tolist() == [[0, 1], [2, 3]]
+    assert np.argwhere(grid == 0).size == 20
+    # From far away, a cell says which share of its chunks it is.
+    far = np.frombuffer(session.tile(words | shown | {"tile": ["1,1,0,0"]}), "f4")
+    assert far.reshape(SIDE, SIDE)[0, 0] == 0.25
+    assert session.chunk(words | {"index": ["0,1"]})["filter_mask"] == 1
+    assert session.chunk(words | {"index": ["0,0"]})["filter_mask"] == 0

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import h5py
 import pytest
 
 import chunkwise
 from chunkwise.model.seconds import Machine
+from chunkwise.viewing.costs import Tried
 from chunkwise.viewing.saving import saved_page
 from chunkwise.viewing.server import Server
 from chunkwise.viewing.session import Session
+from chunkwise.viewing.traced import Traced
 from tests.report.test_page import FLAGS
+from tests.support.web import serving
 from tests.viewing.conftest import HOSTILE
+from tests.viewing.test_command import traced
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
@@ -185,6 +192,147 @@ def test_each_dataset_can_be_chosen_and_names_are_text(page: Any) -> None:
     assert rows.count() == 1
     rows.first.click()
     page.wait_for_selector("#legend:has-text('never written')")
+
+
+def until_text(page: Any, where: str, text: str) -> None:
+    until(
+        page,
+        "([id, text]) => document.getElementById(id).textContent.includes(text)",
+        [where, text],
+    )
+
+
+def test_values_are_drawn_and_skipped_filters_too(page: Any) -> None:
+    for colour, text in (("values", "of the elements"), ("mask", "all filters applied")):
+        page.locator("#colour").select_option(colour)
+        until_text(page, "legend", text)
+        page.wait_for_selector("#canvas[data-drawn=all]")
+    page.locator("#tree button", has_text="sparse").click()
+    page.locator("#colour").select_option("values")
+    until_text(page, "legend", "fill value")
+
+
+def test_the_reader_s_cache_is_the_commands_own(page: Any) -> None:
+    assert page.locator("#reader option").count() == 4
+    page.locator("#reader").select_option("libhdf5-1.10")
+    until_text(page, "measuring", "libhdf5 is libhdf5 before 2.0, with a chunk cache of 1.00 MiB")
+    assert "--for libhdf5-1.10" in page.locator("#commands").text_content()
+
+
+def test_reads_are_measured_beside_what_was_predicted(page: Any) -> None:
+    for i in range(3):
+        page.locator("#reads tbody tr").nth(3 - i).locator("button[aria-label^=Remove]").click()
+    until(page, "document.querySelectorAll('#reads tbody tr').length === 1")
+    page.locator("#bench").click()
+    page.wait_for_selector("#cancel:not([hidden])")
+    page.wait_for_selector("#advice tbody tr", timeout=120_000)
+    measured = page.locator("#advice td").first.text_content()
+    assert "s" in measured.split("predicted")[0]
+    assert "predicted: " in measured
+    assert "Measured on the whole dataset" in page.locator("#progress").text_content()
+
+
+def test_a_file_is_written_when_the_button_is_pressed(
+    page: Any, path: Path, tmp_path: Path
+) -> None:
+    before = path.read_bytes()
+    page.locator("#s0").evaluate(
+        "one => { one.value = one.max; one.dispatchEvent(new Event('input')); }"
+    )
+    until_text(page, "writes", "repack --chunk /cube:24x30x50")
+    out = tmp_path / "it's new.h5"
+    page.locator("#target").fill(str(out))
+    line = page.locator("#writes pre").text_content()
+    assert shlex.split(line)[-1] == str(out)
+    assert not out.exists()
+    page.locator("#written").click()
+    until_text(page, "progress", "It is written, and proved.")
+    with h5py.File(out) as file, h5py.File(path) as source:
+        assert file["cube"].chunks == (24, 30, 50)
+        assert (file["cube"][()] == source["cube"][()]).all()
+    assert path.read_bytes() == before
+    # What is there is not replaced.
+    page.locator("#written").click()
+    until_text(page, "progress", "exists")
+
+
+def test_work_is_ended_by_its_button(page: Any) -> None:
+    page.locator("#best").click()
+    page.locator("#cancel").click()
+    until_text(page, "progress", "ended")
+    until(
+        page,
+        "document.getElementById('cancel').hidden && !document.getElementById('best').disabled",
+    )
+
+
+def test_the_page_opens_in_the_state_of_its_command(
+    browser: Any, path: Path, known_machine: Machine
+) -> None:
+    assert known_machine.threads
+    tried = Tried("24x30x50", "none", "2097152", "libhdf5-1.10")
+    made = Server(Session.of(str(path), "/cube", ("line:0", "[0:3, 5]"), tried))
+    threading.Thread(target=made.serve_forever, daemon=True).start()
+    page = browser.new_page()
+    with made.door() as door:
+        page.goto(door)
+        page.wait_for_selector("td.tried")
+    assert page.url == made.address
+    assert page.locator("#reads tbody tr").count() == 2
+    assert page.locator("#reader").input_value() == "libhdf5-1.10"
+    assert page.locator("#filter").input_value() == "none"
+    assert "24 of 24" in page.locator("#sliders").text_content()
+    assert "2.00 MiB" in page.locator("#sliders").text_content()
+    lines = page.locator("#commands").text_content()
+    assert "--for libhdf5-1.10 --chunk 24x30x50 --filter none --cache 2MiB" in lines
+    page.close()
+    made.shutdown()
+    made.server_close()
+
+
+def test_a_file_far_away_is_drawn_with_its_requests(browser: Any, path: Path) -> None:
+    pytest.importorskip("aiohttp")
+    with serving({"/x.h5": path.read_bytes()}, latency_s=0.05) as web:
+        made = Server(Session.of(f"{web.url}/x.h5", "/cube", ("line:0",)))
+        threading.Thread(target=made.serve_forever, daemon=True).start()
+        page = browser.new_page()
+        page.goto(made.address)
+        page.wait_for_selector("html[data-ready=all]", state="attached")
+        page.wait_for_selector("#canvas[data-drawn=all]")
+        assert "far away" in page.locator("#about").text_content()
+        assert "at most 24 requests" in page.locator("#reads").text_content()
+        assert page.locator("#bench").is_hidden()
+        assert page.locator("#write").is_hidden()
+        page.locator("#colour").select_option("values")
+        until_text(page, "legend", "of the elements")
+        page.close()
+        made.shutdown()
+        made.server_close()
+
+
+def test_what_a_program_read_is_played(
+    browser: Any, path: Path, known_machine: Machine, tmp_path: Path
+) -> None:
+    assert known_machine.threads
+    trace = tmp_path / "reads.json"
+    record = {"version": 1, "processes": [], "datasets": [traced(path)]}
+    trace.write_text(json.dumps(record))
+    found = Traced.of(str(trace))
+    made = Server(Session.of(found.file, "/cube", ("1x60x50@walk",), trace=found))
+    threading.Thread(target=made.serve_forever, daemon=True).start()
+    page = browser.new_page()
+    page.goto(made.address)
+    page.wait_for_selector("#film:not([hidden])")
+    assert page.locator("#of-trace").is_checked()
+    page.locator("#step").click()
+    until_text(page, "told", "2 chunks touched so far, 2 loaded")
+    page.locator("#at").evaluate(
+        "one => { one.value = one.max; one.dispatchEvent(new Event('input')); }"
+    )
+    until_text(page, "told", "96 chunks touched so far, 96 loaded and decoded, 48 of them again")
+    page.close()
+    made.shutdown()
+    made.server_close()
 
 
 BEYOND = """() => [...document.querySelectorAll("body *")].filter(one => {

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import re
 import threading
+import urllib.parse
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -67,6 +70,8 @@ def test_the_page_is_whole_and_small(server: Server) -> None:
         {"Origin": "null"},
         {"Sec_Fetch_Site": "cross-site"},
         {"Sec_Fetch_Site": "same-site"},
+        {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "no-cors", "Sec_Fetch_Dest": "script"},
+        {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "iframe"},
     ],
 )
 def test_other_sites_get_nothing(server: Server, what: str, headers: dict[str, str]) -> None:
@@ -89,9 +94,42 @@ def test_what_goes_wrong_is_a_message(server: Server) -> None:
     status, _, content = get(server, f"/{server.token}/costs?dataset=x")
     assert status == 400
     assert json.loads(content)["error"]
+
+
+def post(server: Server, what: str, body: bytes = b"", **headers: str) -> int:
+    port = server.server_address[1]
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    own = {"Host": f"127.0.0.1:{port}", "Origin": f"http://127.0.0.1:{port}"}
+    connection.request("POST", f"/{server.token}/{what}", body, headers={**own, **headers})
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+def test_only_the_page_s_own_buttons_do_something(server: Server) -> None:
+    assert post(server, "cancel") == 200
+    assert post(server, "begin", b"work=nothing&dataset=1") == 400
+    assert post(server, "facts") == 404
+    assert post(server, "begin", b"x" * (1 << 17)) == 403
+    for origin in ("http://evil.example", "null"):
+        assert post(server, "begin", b"work=write", Origin=origin) == 403
+    # A page that does not say where it comes from gets answers, and does nothing.
     connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=20)
-    connection.request("POST", f"/{server.token}/facts")
-    assert connection.getresponse().status == 501
+    connection.request("POST", f"/{server.token}/cancel")
+    assert connection.getresponse().status == 403
+    connection.close()
+    assert get(server, f"/{server.token}/begin?work=write")[0] == 404
+
+
+def test_a_browser_is_led_to_the_page_by_a_file_of_its_owner(server: Server) -> None:
+    with server.door() as door:
+        assert server.token not in door
+        file = Path(urllib.request.url2pathname(urllib.parse.urlsplit(door).path))
+        assert server.address in file.read_text("utf-8")
+        if os.name == "posix":
+            assert file.stat().st_mode & 0o777 == 0o600
+            assert file.parent.stat().st_mode & 0o777 == 0o700
+    assert not file.parent.exists()
 
 
 def test_it_ends_when_the_page_is_gone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,7 +103,7 @@ def test_each_option_has_one_meaning_in_all_commands() -> None:
     assert not spelled.get("--seconds", set()) & of_product
     assert spelled["-o"] == spelled["--output"] >= {"repack", "fix", "trace", "index"}
     # libhdf5's chunk cache is one thing, and the memory of this process another.
-    assert spelled["--cache"] == {"bench"}
+    assert spelled["--cache"] == {"bench", "view"}
     assert spelled["--memory"] >= {"repack", "fix", "run"}
     assert spelled["--for"] >= {"inspect", "advise", "fix", "repack"}
 

@@ -79,6 +79,16 @@ impl PyChunkListing {
         (positions.into_pyarray(py), addresses.into_pyarray(py), sizes.into_pyarray(py))
     }
 
+    /// The filter masks of the written chunks; empty if all are 0.
+    fn masks<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
+        let masks: Vec<u32> = py.detach(|| {
+            let masked = self.index.any_mask() != 0;
+            let positions = self.index.positions().filter(|_| masked);
+            positions.filter_map(|at| Some(self.index.get(at)?.filter_mask)).collect()
+        });
+        masks.into_pyarray(py)
+    }
+
     /// Lines of Kerchunk's JSON for some of the written chunks.
     fn references<'py>(
         &self,

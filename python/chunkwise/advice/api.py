@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from chunkwise.errors import UsageError
+from chunkwise.notebook import in_notebook
 
 if TYPE_CHECKING:
     from chunkwise.advice.answer import Advice
@@ -59,7 +60,8 @@ def advise(
     scratch : str, optional
         The folder for scratch files, which are removed at the end; None for the system's.
     progress : callable, optional
-        Called before each step with a `chunkwise.measure.schedule.Step`.
+        Called before each step with a `chunkwise.measure.schedule.Step`.  By default, a notebook
+        shows a bar.
 
     Returns
     -------
@@ -88,8 +90,9 @@ def advise(
     if not budget_s > 0:
         raise UsageError(f"a budget of {budget_s:g} seconds is no time: give more than 0")
     wanted = wishes.read(objective, reader)
-    work = Work.of(
-        path, dataset, access, wanted, begun=begun, budget_s=budget_s, scratch=scratch,
-        progress=progress,
-    )  # fmt: skip
-    return work.advice(calibrate=calibrate)
+    with in_notebook(unless=progress) as show:
+        work = Work.of(
+            path, dataset, access, wanted, begun=begun, budget_s=budget_s, scratch=scratch,
+            progress=progress or (lambda step: show(step.text, step.done, step.total)),
+        )  # fmt: skip
+        return work.advice(calibrate=calibrate)

@@ -26,6 +26,7 @@ Examples:
   chunkwise inspect model.nc temperature        one dataset, a fact a line
   chunkwise inspect model.nc --fixes nccopy     how to repair it with nccopy
   chunkwise inspect model.nc --access line:0    for those reads
+  chunkwise inspect model.nc --html model.html  a page with drawings
   chunkwise inspect archive/                    one line a file, worst first
   chunkwise inspect 'runs/*.nc' --fail-on warning    a linter, for CI
   chunkwise inspect archive/ --quiet            names of files with findings
@@ -92,6 +93,14 @@ Exit code:
     help="Read a few chunks, to tell what filters and reads would gain and take.  "
     "[default: for one file only]",
 )
+@click.option(
+    "--html",
+    "page",
+    type=click.Path(dir_okay=False),
+    metavar="PAGE.html",
+    help="Write all of it into one page that can be mailed: findings, drawings of the chunks, and "
+    "what reads cost. It shows DATASET, or the five worst ones.",
+)
 @click.option("--all", "everything", is_flag=True, help="Print long trees and lists in full.")
 def command(
     arguments: tuple[str, ...],
@@ -104,6 +113,7 @@ def command(
     trace: str | None,
     tool: str | None,
     sample: bool | None,
+    page: str | None,
     everything: bool,
 ) -> int:
     """Show what decides a file's speed, what is wrong with it, and the remedy.
@@ -131,8 +141,8 @@ def command(
     known = tuple(reader(name) for name in readers) or None
     one = one_file(arguments)
     if one is None:
-        if tool is not None or everything or trace is not None:
-            raise UsageError("--fixes, --all and --trace are for one file; name it alone")
+        if tool is not None or everything or trace is not None or page is not None:
+            raise UsageError("--fixes, --all, --trace and --html are for one file; name it alone")
         inspect_one = partial(inspect, access=access, readers=known, sample=bool(sample))
         return show_many(
             find_files(arguments), partial(each_contained, inspect=inspect_one), shown
@@ -146,6 +156,11 @@ def command(
         work = partial(inspect, file, dataset, access=access, readers=known, sample=sampled)
         facts = contained(work, printable(file))
         facts = replace(facts, findings=without(facts.findings, ignored))
+        if page is not None:
+            from chunkwise.viewing.saving import save
+            from chunkwise.viewing.session import Session
+
+            save(Session.of(file, dataset, access, found=facts), page)
     if as_json:
         for line in json_lines(facts.as_dict()):
             echo(line)

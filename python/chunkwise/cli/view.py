@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from chunkwise import system
 from chunkwise.cli.echo import echo
 from chunkwise.cli.terminal import for_messages
-from chunkwise.cli.values import followed, trace_option
-from chunkwise.errors import CannotWriteError, UsageError
-from chunkwise.files.durable import write_whole
-from chunkwise.names import printable
-
-if TYPE_CHECKING:
-    from chunkwise.viewing.session import Session
+from chunkwise.cli.values import Size, followed, for_option, trace_option
+from chunkwise.names import is_url
 
 EXAMPLES = """\b
 Examples:
@@ -25,7 +18,9 @@ Examples:
   chunkwise view model.nc temperature --access line:0
   chunkwise view model.nc --no-browser        prints the address
   chunkwise view model.nc temperature --save page.html
-  chunkwise view model.nc --trace t.json      what a program read
+  chunkwise view https://example.org/model.nc t2m    far away
+  chunkwise view t.json                       what a program read
+  chunkwise view model.nc t2m --chunk 24x90x90 --for libhdf5-1.10
 
 \b
 On another machine, forward the port that is printed:
@@ -34,7 +29,7 @@ On another machine, forward the port that is printed:
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("file", type=click.Path())
+@click.argument("file", metavar="FILE|URL|TRACE.json")
 @click.argument("dataset", required=False)
 @click.option(
     "--access",
@@ -44,6 +39,12 @@ On another machine, forward the port that is printed:
     "line along each dimension, and a plane]",
 )
 @trace_option
+@click.option("--chunk", metavar="SHAPE", default="", help="Try this chunk shape of DATASET.")
+@click.option(
+    "--filter", "filters", metavar="FILTERS", default="", help="Try these filters of DATASET."
+)
+@click.option("--cache", type=Size(), help="Try a chunk cache of this size.")
+@for_option("Whose libhdf5 and chunk cache the costs are for", multiple=False)
 @click.option(
     "--save",
     "page",
@@ -60,52 +61,61 @@ def command(
     dataset: str | None,
     access: tuple[str, ...],
     trace: str | None,
+    chunk: str,
+    filters: str,
+    cache: int | None,
+    reader: str | None,
     page: str | None,
     no_browser: bool,
 ) -> None:
     """Show in the browser how a file is stored, what reads touch and cost, and what would help.
 
     Chunks are drawn, and light up where a read touches them; sliders try
-    other chunks, filters and caches. The file is only read.
+    other chunks, filters and caches. The file is only read; a button can
+    write a new one, and says so.
+
+    FILE may be a URL, as for chunkwise.open. TRACE.json, as chunkwise trace
+    wrote it, names its file itself, and shows what the program read.
 
     The page comes from this machine and needs no network. Only who has its
     address can open it. The command ends when the page is closed, or by
     Ctrl-C.
     """
     # Imported here, so that `--help` need not wait for h5py.
+    from chunkwise.viewing.costs import Tried
+    from chunkwise.viewing.saving import save
     from chunkwise.viewing.server import Server
     from chunkwise.viewing.session import Session
+    from chunkwise.viewing.traced import Traced
 
+    traced = None
+    if trace is None and not is_url(file) and file.endswith(".json"):
+        traced = Traced.of(file)
+        trace, file = file, traced.file
+    elif trace is not None:
+        traced = Traced.of(trace, file)
     dataset, access = followed(trace, file, dataset, access)
-    session = Session.of(file, dataset, access)
+    tried = Tried(chunk, filters, "" if cache is None else str(cache), reader or "")
+    with for_messages().status("looking at the file"):
+        session = Session.of(file, dataset, access, tried, traced)
     if page is not None:
-        _save(session, page)
+        with for_messages().status("measuring this machine and samples of the data"):
+            save(session, page)
         return
     server = Server(session)
     if no_browser or not _has_screen():
         echo(server.address)
-    else:
-        import webbrowser
+        server.until_left()
+        return
+    import webbrowser
 
-        echo(f"Opening {server.address}", err=True)
-        webbrowser.open(server.address)
-    server.until_left()
+    echo(f"If no page opens, open {server.address}", err=True)
+    with server.door() as door:
+        webbrowser.open(door)
+        server.until_left()
 
 
 def _has_screen() -> bool:
     """Whether a browser has a window; a text browser would take the terminal."""
     shown = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
     return not system.LINUX or any(map(os.environ.get, shown))
-
-
-def _save(session: Session, page: str) -> None:
-    from chunkwise.viewing.saving import saved_page
-
-    if Path(page).suffix.lower() not in (".html", ".htm"):
-        raise UsageError(f"{printable(page)}: the page is HTML: name it PAGE.html")
-    with for_messages().status("measuring this machine and samples of the data"):
-        text = saved_page(session)
-    try:
-        write_whole(Path(page), text.encode())
-    except OSError as error:
-        raise CannotWriteError(f"{printable(page)}: cannot be written: {error.strerror}") from None

@@ -10,9 +10,10 @@ from chunkwise.fixing.records import Fixed
 from chunkwise.fixing.run import DEFAULT_SECONDS, Wish, doing, mend, plan
 from chunkwise.grammar import parse_duration, parse_size
 from chunkwise.newfile.target import choose
+from chunkwise.notebook import in_notebook
 from chunkwise.repacking.api import using_threads
 from chunkwise.repacking.options import Options, Verify
-from chunkwise.repacking.progress import Watch
+from chunkwise.repacking.progress import Watch, by_bar
 
 
 def fix(
@@ -77,6 +78,7 @@ def fix(
         Called with a few words before each part of the work; may raise to end it.
     progress : callable, optional
         Called with a `Moment` of the repack about ten times a second; may raise to end it.
+        By default, a notebook shows a bar.
 
     Returns
     -------
@@ -104,11 +106,13 @@ def fix(
     nbytes = parse_size(memory) if isinstance(memory, str) else memory
     options = Options(memory_nbytes=nbytes, verify=verify, readers=tuple(readers))
     wish = Wish(tuple(access), merge, options, duration, resume, advise_s)
-    do = doing(tell, progress)
-    if dry_run and target is None and not in_place:
-        return plan(os.fspath(source), wish, do)
-    place = choose(source, target, in_place=in_place, force=force)
-    if dry_run:
-        return plan(os.fspath(source), wish, do, place)
-    with using_threads(threads):
-        return mend(os.fspath(source), place, wish, do)
+    file = os.fspath(source)
+    with in_notebook(unless=tell or progress) as show:
+        do = doing(tell or (lambda text: show(text, 0, 0)), progress or by_bar(show))
+        if dry_run and target is None and not in_place:
+            return plan(file, wish, do)
+        place = choose(source, target, in_place=in_place, force=force)
+        if dry_run:
+            return plan(file, wish, do, place)
+        with using_threads(threads):
+            return mend(file, place, wish, do)

@@ -24,7 +24,7 @@ from chunkwise.files.unclosed import open_readable
 from chunkwise.handles.pending import flush_beside
 from chunkwise.inspection.collect import forget_filters, object_facts
 from chunkwise.inspection.dimensions import coordinates
-from chunkwise.inspection.facts import FileFacts, ObjectFacts
+from chunkwise.inspection.facts import FileFacts, FormatFacts, MetadataFacts, ObjectFacts
 from chunkwise.inspection.findings import find
 from chunkwise.inspection.format import format_facts
 from chunkwise.inspection.metadata import recorded
@@ -241,28 +241,20 @@ def _look(
             collected = _sampled(found, collected)
         aside = coordinates(found.datasets()) if access and dataset is None else {}
         stated = of_each(access, file, collected, aside) if access else {}
-        signs = Reading(file)
-        collected = [
-            each if each.path in stated else _with_purpose(each, signs) for each in collected
-        ]
+        collected = _with_purposes(file, collected, stated)
         if dataset is not None or sample:
             collected = [
                 _with_patterns(each, served, dataset, stated.get(each.path, ()))
                 for each in collected
             ]
-        facts = FileFacts(
-            path=os.fspath(path),
-            nbytes=Path(path).stat().st_size,
-            hdf5_version=h5py.version.hdf5_version,
-            h5py_version=h5py.version.version,
-            file_format=replace(
-                format_facts(file, tuple(collected), path, found.type_versions),
-                early_end=None if early is None else early.stated,
-                refused=None if early is None or early.is_end else early.said,
-            ),
-            metadata=cost,
-            objects=tuple(collected),
+        format_of = format_facts(file, tuple(collected), path, found.type_versions)
+        format_of = replace(
+            format_of,
+            early_end=None if early is None else early.stated,
+            refused=None if early is None or early.is_end else early.said,
         )
+        nbytes = Path(path).stat().st_size
+        facts = _facts(os.fspath(path), nbytes, format_of, cost, collected)
     usual = served == everyone()
     measured = {
         path: answer
@@ -270,6 +262,41 @@ def _look(
         if usual and (answer := kept(facts.path, path, question(patterns))) is not None
     }
     return replace(facts, findings=find(facts, served, stated, measured))
+
+
+def inspect_open(file: h5py.File, name: str, nbytes: int) -> FileFacts:
+    """Collect the facts about an open file that no path leads to, without reading its data."""
+    forget_filters()
+    found = _collected(file, None, native=False)
+    collected = _with_purposes(file, found.facts, {})
+    format_of = format_facts(file, tuple(collected), None, found.type_versions)
+    facts = _facts(name, nbytes, format_of, None, collected)
+    return replace(facts, findings=find(facts, everyone(), {}, {}))
+
+
+def _facts(
+    path: str,
+    nbytes: int,
+    format_of: FormatFacts,
+    cost: MetadataFacts | None,
+    collected: Sequence[ObjectFacts],
+) -> FileFacts:
+    return FileFacts(
+        path=path,
+        nbytes=nbytes,
+        hdf5_version=h5py.version.hdf5_version,
+        h5py_version=h5py.version.version,
+        file_format=format_of,
+        metadata=cost,
+        objects=tuple(collected),
+    )
+
+
+def _with_purposes(
+    file: h5py.File, collected: Sequence[ObjectFacts], stated: Mapping[str, object]
+) -> list[ObjectFacts]:
+    signs = Reading(file)
+    return [each if each.path in stated else _with_purpose(each, signs) for each in collected]
 
 
 def _reader(named: str | Reader) -> Reader:

@@ -14,10 +14,11 @@ from chunkwise.grammar import parse_size
 from chunkwise.mpi.machine import share
 from chunkwise.mpi.ranks import ALONE
 from chunkwise.newfile.target import choose
+from chunkwise.notebook import in_notebook
 from chunkwise.repacking.crew import by_all
 from chunkwise.repacking.options import Bound, Options, Verify
 from chunkwise.repacking.plan import Plan
-from chunkwise.repacking.progress import Watch
+from chunkwise.repacking.progress import Watch, by_bar
 from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import ChunkRules, FilterRules, Rules
 from chunkwise.repacking.run import Job, planned, run
@@ -103,6 +104,7 @@ def repack(
         this run if an exception stops it.
     progress : callable, optional
         Called with a `Moment` about ten times a second, on rank 0; may raise to end the run.
+        By default, a notebook shows a bar.
     comm : mpi4py.MPI.Comm, optional
         Ranks that repack the file together: each calls this with the same arguments.  Each takes
         `memory` and `threads`, by default its share of its machine.
@@ -145,7 +147,8 @@ def repack(
 
         def work(executor: Executor) -> Summary:
             place = choose(source, target, in_place=in_place, force=force, salvage=salvage)
-            return run(job, place, progress or (lambda _: None), executor)
+            with in_notebook(unless=progress) as show:
+                return run(job, place, progress or by_bar(show), executor)
 
         return by_all(ranks, work)
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from chunkwise.notebook import Show
+
 Phase = Literal["planning", "copying", "verifying", "syncing"]
 
 
@@ -53,6 +55,11 @@ class Moment:
 
 
 Watch: TypeAlias = Callable[[Moment], None]
+
+
+def by_bar(show: Show) -> Watch:
+    """Show moments in a notebook."""
+    return lambda now: show(f"{now.phase} {now.path}", now.total_done_nbytes, now.total_nbytes)
 
 
 @dataclass

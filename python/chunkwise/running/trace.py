@@ -11,6 +11,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
@@ -325,21 +326,40 @@ def _is_same(one: str, other: str) -> bool:
         return False
 
 
+def read_trace(path: str) -> list[TracedDataset]:
+    """Read the whole of a saved trace."""
+    with _reading(path):
+        return Trace.of(_record(path)).datasets
+
+
 def _datasets(path: str) -> list[dict[str, Any]]:
-    try:
-        with open(path, encoding="utf-8") as file:  # noqa: PTH123
-            record = json.load(file)
+    with _reading(path):
+        record = _record(path)
         datasets: list[dict[str, Any]] = record["datasets"]
         for one in datasets:
             if not {"file", "dataset", "access"} <= set(one):
                 raise KeyError("access")
         datasets = [one for one in datasets if one.get("operation", "read") == "read"]
-    except OSError as error:
-        raise UsageError(f"{printable(path)}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError):
-        raise UsageError(
-            f"{printable(path)} is no trace: write one by 'chunkwise trace -o FILE -- PROGRAM'"
-        ) from None
     if record.get("version", VERSION) != VERSION:
         raise UsageError(f"{printable(path)} is of another version of chunkwise; trace again")
     return datasets
+
+
+def _record(path: str) -> dict[str, Any]:
+    with open(path, encoding="utf-8") as file:  # noqa: PTH123
+        found: dict[str, Any] = json.load(file)
+        return found
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"{printable(path)}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(
+            f"{printable(path)} is no trace: write one by 'chunkwise trace -o FILE -- PROGRAM'"
+        ) from None

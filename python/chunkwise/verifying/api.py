@@ -12,6 +12,7 @@ from chunkwise.files.opening import refuse_url
 from chunkwise.handles.pending import flush_beside
 from chunkwise.manifest import manifest as manifests
 from chunkwise.names import printable
+from chunkwise.notebook import in_notebook
 from chunkwise.verifying.file import ManifestOptions, verify_file
 from chunkwise.verifying.records import Verified
 
@@ -80,9 +81,17 @@ def verify(
     flush_beside(path)
     values = manifest is not None or write_manifest is not None
     folder = Path(gettempdir()) if values else None
-    result = verify_file(
-        path, ManifestOptions(write_manifest is not None, folder, external), expected
-    )
+    options = ManifestOptions(write_manifest is not None, folder, external)
+    with in_notebook() as show:
+        done = 0
+
+        def beat(nbytes: int) -> None:
+            nonlocal done
+            done += nbytes
+            show("verifying", done, total)
+
+        total = Path(path).stat().st_size if Path(path).is_file() else 0
+        result = verify_file(path, options, expected, beat)
     if write_manifest is not None and result.sums is not None:
         manifests.write(write_manifest, {Path(path).name: result.sums}, force=force)
     return result.verified

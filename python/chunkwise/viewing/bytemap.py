@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+import h5py
 import numpy as np
 import numpy.typing as npt
-from h5py import h5d
 
-from chunkwise._lib import library
 from chunkwise.names import HDF5_ERRORS
+from chunkwise.viewing.source import listing
 
 BINS: Final = 512
 Numbers = npt.NDArray[np.float64]
@@ -25,16 +25,16 @@ class Spans:
     ends: Numbers
 
     @classmethod
-    def of(cls, dataset: h5d.DatasetID) -> Spans:
+    def of(cls, dataset: h5py.Dataset) -> Spans:
         """Find the bytes of a dataset's data; none of what lies elsewhere, or cannot be listed."""
         try:
-            if dataset.get_create_plist().get_layout() == h5d.CHUNKED:
-                _, addresses, nbytes = library().chunk_listing(dataset.id).columns()
+            if dataset.chunks is not None:
+                _, addresses, nbytes = listing(dataset).columns()
             else:
-                offset = dataset.get_offset()
+                offset = dataset.id.get_offset()
                 found = [] if offset is None else [offset]
                 addresses = np.array(found, np.uint64)
-                nbytes = np.array([dataset.get_storage_size()] * len(found), np.uint64)
+                nbytes = np.array([dataset.id.get_storage_size()] * len(found), np.uint64)
         except HDF5_ERRORS:
             addresses = nbytes = np.empty(0, np.uint64)
         starts = addresses.astype(np.float64)
@@ -54,7 +54,7 @@ class Spans:
         return np.clip(found, 0.0, 1.0)
 
 
-def all_spans(datasets: Iterable[h5d.DatasetID]) -> Spans:
+def all_spans(datasets: Iterable[h5py.Dataset]) -> Spans:
     """Find the bytes of the data of many datasets."""
     found = [Spans.of(one) for one in datasets]
     empty = np.empty(0)

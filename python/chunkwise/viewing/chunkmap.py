@@ -16,12 +16,12 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from chunkwise._lib import library
 from chunkwise.grammar.boxes import chunk_counts
+from chunkwise.viewing.source import listing
 
 # Cells along each side of a tile.
 SIDE: Final = 256
-VALUES: Final = ("stored", "place")
+VALUES: Final = ("stored", "place", "mask")
 Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
 
@@ -44,12 +44,14 @@ class ChunkMap:
     positions: npt.NDArray[np.uint64]  # Ascending, in row-major order
     addresses: npt.NDArray[np.uint64]
     nbytes: npt.NDArray[np.uint64]
+    masks: npt.NDArray[np.uint32]  # Filters that were skipped, as bits; empty where none was
 
     @classmethod
     def of(cls, dataset: h5py.Dataset) -> ChunkMap:
         """List the chunks of an open dataset."""
-        listing = library().chunk_listing(dataset.id.id)
-        return cls(tuple(dataset.shape), tuple(dataset.chunks), *listing.columns())
+        found = listing(dataset)
+        columns = (*found.columns(), found.masks())
+        return cls(tuple(dataset.shape), tuple(dataset.chunks), *columns)
 
     def __post_init__(self) -> None:
         self._planes: dict[Any, Plane] = {}
@@ -67,6 +69,7 @@ class ChunkMap:
         return {
             "stored": (int(self.nbytes.min()), int(self.nbytes.max())),
             "place": (int(self.addresses.min()), int((self.addresses + self.nbytes).max())),
+            "mask": (0, 1) if self.masks.size else None,
         }
 
     def _strides(self) -> list[int]:
@@ -116,8 +119,12 @@ class ChunkMap:
         columns = (plane.columns[first:last] - column * wide) >> right
         inside = (columns >= 0) & (columns < SIDE)
         cells = rows[inside] * SIDE + columns[inside]
-        values = self.nbytes if what == "stored" else self.addresses
-        weights = values[plane.chosen[first:last][inside]].astype(np.float64)
+        chosen = plane.chosen[first:last][inside]
+        if what == "mask":
+            # The share of chunks for which a filter was skipped.
+            weights = (self.masks[chosen] != 0 if self.masks.size else chosen * 0.0) * 1.0
+        else:
+            weights = (self.nbytes if what == "stored" else self.addresses)[chosen] * 1.0
         counts = np.bincount(cells, minlength=SIDE * SIDE)
         sums = np.bincount(cells, weights, minlength=SIDE * SIDE)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -135,4 +142,5 @@ class ChunkMap:
             "origin": tuple(i * c for i, c in zip(index, self.chunk, strict=True)),
             "address": int(self.addresses[number]) if written else None,
             "stored_nbytes": int(self.nbytes[number]) if written else None,
+            "filter_mask": int(self.masks[number]) if written and self.masks.size else 0,
         }

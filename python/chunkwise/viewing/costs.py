@@ -1,7 +1,7 @@
 """What do reads of a dataset cost as it is, and in another layout or with another cache?
 
 The counts are those of `inspect`; the seconds are those of `advise`'s model, once the machine and
-a sample of the data were measured.
+a sample of the data were measured.  Of a file far away they are what its requests take.
 """
 
 from __future__ import annotations
@@ -9,34 +9,56 @@ from __future__ import annotations
 import math
 import operator
 import threading
-import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from chunkwise.advice import wishes
-from chunkwise.advice.work import Work
-from chunkwise.errors import ChunkwiseError, UsageError
+from chunkwise.errors import UsageError
 from chunkwise.files.around import Surroundings
 from chunkwise.grammar import Pipeline, format_size, parse_shape
 from chunkwise.inspection.facts import DatasetFacts
 from chunkwise.inspection.patterns import pieces
-from chunkwise.measure.variants import scratch_folder
 from chunkwise.model.chunk_cache import hash_slots
 from chunkwise.model.cost import Stored, walk_cost
+from chunkwise.model.far import Link
 from chunkwise.model.layout import Layout
-from chunkwise.model.readers import CHUNKWISE, Reader, reader, this_process
+from chunkwise.model.readers import CHUNKWISE, LIBRARIES, Reader, reader, this_process
 from chunkwise.model.search import Problem
-from chunkwise.model.traffic import Pattern, contiguous_traffic, traffic
-from chunkwise.names import HDF5_ERRORS, printable, shell_word
+from chunkwise.model.traffic import Pattern, Traffic, contiguous_traffic, traffic
+from chunkwise.names import printable, shell_word, shown_url
 from chunkwise.patterns import Access, as_stated, done, parse
-from chunkwise.remedy.commands import commands
+from chunkwise.remedy.commands import commands, copy_name
 from chunkwise.remedy.records import Anew, Copy, Present, SetCache
 from chunkwise.remedy.spelling import in_short
-from chunkwise.remedy.tools import shell_file
+from chunkwise.remedy.tools import beside, shell_file
+from chunkwise.viewing.apart import Running
+from chunkwise.viewing.source import Source
 
-# Of which a quarter is for trying filters.
-_BUDGET_S: Final = 16.0
+# For whom costs can be shown: whose libhdf5, with which chunk cache.
+READERS: Final = tuple(one.name for one in LIBRARIES)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What the page tries, as the options of a command have it; empty for what there is."""
+
+    chunk: str = ""
+    filters: str = ""
+    cache: str = ""  # Bytes
+    reader: str = ""
+
+    @property
+    def options(self) -> str:
+        """Write it as options of `chunkwise view`."""
+        cache = self.cache and _in_units(int(self.cache))
+        named = {
+            "--for": self.reader, "--chunk": self.chunk, "--filter": self.filters, "--cache": cache
+        }  # fmt: skip
+        return "".join(f" {name} {shell_word(value)}" for name, value in named.items() if value)
+
+
+NOTHING: Final = Tried()
 
 
 @dataclass(frozen=True)
@@ -58,12 +80,13 @@ class Setting:
 class Costs:
     """The costs of one dataset's reads."""
 
-    def __init__(self, file: str, path: str, facts: DatasetFacts) -> None:
-        self.file, self.path, self.facts = file, path, facts
+    def __init__(self, source: Source, path: str, facts: DatasetFacts) -> None:
+        self.source, self.file, self.path, self.facts = source, source.path, path, facts
         self.shape = facts.shape or ()
         self.layout = Layout(facts.chunks.shape if facts.chunks else None, facts.filters)
         self.obstacle = ""  # Why there are no seconds
-        self.is_measuring = True  # Whether there will be seconds soon
+        # Whether there will be seconds soon.
+        self.is_measuring = not source.is_far
         self._problem: Problem | None = None
         self._lock = threading.Lock()
 
@@ -72,19 +95,10 @@ class Costs:
     def measure(self) -> None:
         """Measure the machine, if nobody did, and how a sample of the data compresses."""
         with self._lock:
-            if not self.is_measuring:
-                return
-            try:
-                work = Work.of(
-                    self.file, self.path, (), wishes.read("balanced", None),
-                    begun=time.monotonic(), budget_s=_BUDGET_S,
-                )  # fmt: skip
-                with scratch_folder(None) as folder:
-                    self._problem, _ = work.modelled(folder, calibrate=False)
-            except (ChunkwiseError, *HDF5_ERRORS) as error:
-                self.obstacle = printable(str(error))
-            finally:
-                self.is_measuring = False
+            if self.is_measuring:
+                work = Running("sample", (self.path,))
+                self._problem = work.run(self.file, self.path)
+                self.obstacle, self.is_measuring = work.error, False
 
     @property
     def filters(self) -> list[str]:
@@ -96,15 +110,18 @@ class Costs:
 
     def read(self, text: str) -> tuple[Access, Pattern]:
         """Read a pattern as `advise` does: without an order, single reads at any places."""
-        around, (what, rest) = Surroundings(self.file, self.path), done(text)
+        what, rest = done(text)
         if what != "read":
             raise UsageError(f"'{printable(text)}': this page shows reads")
         where = f"'{printable(self.path)}'"
-        meant = parse(rest, self.shape, self.facts.itemsize, where, around)
+        with self.source.file() if self.source.is_far else nullcontext(self.file) as file:
+            around = Surroundings(file, self.path)
+            meant = parse(rest, self.shape, self.facts.itemsize, where, around)
         return as_stated(meant, self.shape, text)
 
-    def setting(self, chunk: str, filters: str, cache: str) -> Setting:
-        """Read a layout and a cache, each empty for what there is."""
+    def setting(self, tried: Tried) -> Setting:
+        """Read a layout, a reader and its cache."""
+        chunk, filters, cache = tried.chunk, tried.filters, tried.cache
         shape: tuple[int, ...] | None = self.layout.chunks
         if chunk:
             parsed = parse_shape(chunk)
@@ -116,13 +133,16 @@ class Costs:
             if len(shape) != len(self.shape) or any(map(operator.gt, shape, most)):
                 raise UsageError(f"chunk shape '{printable(chunk)}' does not fit the dataset")
         layout = Layout(shape, str(Pipeline.parse(filters)) if filters else self.layout.filters)
-        found = Setting(layout, this_process())
-        return found.with_cache(int(cache) if cache else None)
+        who = reader(tried.reader) if tried.reader else this_process()
+        if who.nslots is None:
+            raise UsageError("chunkwise is shown beside each reader: name another for --for")
+        return Setting(layout, who).with_cache(int(cache) if cache else None)
 
     # --- answers --------------------------------------------------------------------------
 
-    def answer(self, texts: Sequence[str], now: Setting, then: Setting) -> dict[str, Any]:
-        """Say what reads cost in two settings, and which commands say the same."""
+    def answer(self, texts: Sequence[str], tried: Tried) -> dict[str, Any]:
+        """Say what reads cost now and as it is tried, and which commands say the same."""
+        now, then = self.setting(Tried(reader=tried.reader)), self.setting(tried)
         reads = [(text, *self.read(text)) for text in texts]
         patterns = [pattern for *_, pattern in reads]
         return {
@@ -140,8 +160,10 @@ class Costs:
             "then": self._described(then, patterns),
             "measuring": self.is_measuring,
             "obstacle": self.obstacle,
-            "filters": self.filters,
-            "commands": self.commands(texts, then),
+            "filters": list(dict.fromkeys((*self.filters, then.layout.filters))),
+            "readers": list(dict.fromkeys(("", *READERS, tried.reader))),
+            "commands": self.commands(texts, tried, then),
+            "write": self.written(tried, then),
         }
 
     def _in_words(self, access: Access, pattern: Pattern) -> str:
@@ -155,17 +177,15 @@ class Costs:
 
     def _row(self, pattern: Pattern, setting: Setting) -> dict[str, Any]:
         layout, who = setting.layout, setting.reader
-        itemsize = self.facts.itemsize
+        found = self._traffic(pattern, layout, who)
         if layout.chunks is None:
-            found = contiguous_traffic(self.shape, itemsize, pattern, who)
             one = {
                 "chunks": pieces(self.shape, pattern.block),
                 "selected_nbytes": found.selected_nbytes / found.operations,
                 "decoded_nbytes": found.selected_nbytes / found.operations,
             }
         else:
-            stored = Stored(self.shape, layout.chunks, itemsize, layout.filters != "none")
-            found = traffic(stored, pattern, who)
+            stored = self._stored(layout.chunks, layout.filters)
             if pattern.selections is None:
                 # As `inspect` has it: the most that one read touches.
                 cost = walk_cost(stored, pattern.block, who)
@@ -185,15 +205,51 @@ class Costs:
             "reads": found.operations / pattern.reads,
             "loads": found.loads / pattern.reads,
             "touches": found.touches / pattern.reads,
-            "libhdf5_s": self._seconds(pattern, layout, who, "libhdf5"),
-            "chunkwise_s": self._seconds(pattern, layout, reader(CHUNKWISE), CHUNKWISE),
+            **self._seconds(pattern, layout, who, "libhdf5"),
+            **self._seconds(pattern, layout, reader(CHUNKWISE), CHUNKWISE),
         }
 
-    def _seconds(self, pattern: Pattern, layout: Layout, who: Reader, name: str) -> float | None:
+    def _stored(self, chunks: tuple[int, ...], filters: str) -> Stored:
+        return Stored(self.shape, chunks, self.facts.itemsize, filters != "none")
+
+    def _traffic(self, pattern: Pattern, layout: Layout, who: Reader) -> Traffic:
+        if layout.chunks is None:
+            return contiguous_traffic(self.shape, self.facts.itemsize, pattern, who)
+        return traffic(self._stored(layout.chunks, layout.filters), pattern, who)
+
+    def _seconds(
+        self, pattern: Pattern, layout: Layout, who: Reader, name: str
+    ) -> dict[str, float | None]:
+        link = self.source.link
+        if link is not None:
+            return self._far(link, pattern, layout, who, name)
         if self._problem is None:
-            return None
+            return {f"{name}_s": None}
         problem = replace(self._problem, reader=who, reader_name=name)
-        return problem.pattern_s(layout, pattern) / pattern.reads
+        return {f"{name}_s": problem.pattern_s(layout, pattern) / pattern.reads}
+
+    def _far(
+        self, link: Link, pattern: Pattern, layout: Layout, who: Reader, name: str
+    ) -> dict[str, float | None]:
+        """Count requests for a pattern, and how long they take, without decoding.
+
+        A single read finds nothing in the cache.
+        """
+        itemsize = self.facts.itemsize
+        if layout.chunks is None:
+            found = contiguous_traffic(self.shape, itemsize, pattern, who)
+            requests = float(pieces(self.shape, pattern.block)) * found.operations
+            nbytes = found.selected_nbytes
+        else:
+            # Unfiltered chunks are fetched whole, too.
+            found = traffic(Stored(self.shape, layout.chunks, itemsize), pattern, who)
+            requests = found.touches if pattern.of_one_read else found.loads
+            # In other chunks, the ratio is taken to stay.
+            nbytes = requests * math.prod(layout.chunks) * itemsize / (self.facts.ratio or 1.0)
+        at_once = name == CHUNKWISE
+        taken_s = link.seconds(found.operations, requests, nbytes, at_once=at_once)
+        each = found.operations if pattern.of_one_read else pattern.reads
+        return {f"{name}_s": taken_s / each, f"{name}_requests": requests / each}
 
     def _described(self, setting: Setting, patterns: Sequence[Pattern]) -> dict[str, Any]:
         layout, who = setting.layout, setting.reader
@@ -218,27 +274,61 @@ class Costs:
             "w0": who.w0,
         }
 
-    def commands(self, texts: Sequence[str], then: Setting) -> list[dict[str, str]]:
+    def _copy(self, then: Setting) -> Copy:
+        now = Present(self.layout.filters, self.layout.chunks, self.shape, self.facts.itemsize)
+        filters = then.layout.filters if then.layout.filters != self.layout.filters else None
+        chunks = then.layout.chunks if then.layout.chunks != self.layout.chunks else None
+        return Copy(self.file, (Anew(self.path, chunks, filters, now),))
+
+    def _is_other(self, then: Setting) -> bool:
+        return then.layout != self.layout and then.layout.chunks is not None
+
+    def written(self, tried: Tried, then: Setting) -> dict[str, str] | None:
+        """Say which file can be written, and the command before its name; None from far away."""
+        if self.source.is_far:
+            return None
+        if not self._is_other(then):
+            out = beside(self.file, "fixed")
+            return {
+                "out": out, "chunk": "", "filters": "",
+                "line": f"chunkwise fix {shell_file(self.file)}",
+            }  # fmt: skip
+        copy = self._copy(then)
+        line = next((one.text for one in commands(copy) if one.tool == "chunkwise"), "")
+        line = line.removesuffix(shell_file(copy_name(copy))).rstrip()
+        return {
+            "out": copy_name(copy), "chunk": tried.chunk, "filters": tried.filters, "line": line
+        }  # fmt: skip
+
+    def commands(self, texts: Sequence[str], tried: Tried, then: Setting) -> list[dict[str, str]]:
         """Write what the page shows as lines to paste."""
-        file, path = shell_file(self.file), shell_word(self.path)
         access = "".join(f" --access {shell_word(text)}" for text in texts)
+        if self.source.is_far:
+            said = f"{shell_word(shown_url(self.file))} {shell_word(self.path)}{access}"
+            return [{"what": "This page", "line": f"chunkwise view {said}{tried.options}"}]
+        said = f"{shell_file(self.file)} {shell_word(self.path)}{access}"
+        whom = Tried(reader=tried.reader).options
         found = [
-            ("This page", f"chunkwise view {file} {path}{access}"),
-            ("Explain it", f"chunkwise inspect {file} {path}{access}"),
-            ("Measure it", f"chunkwise bench {file} {path}{access}"),
-            ("Find the best layout, and measure it", f"chunkwise advise {file} {path}{access}"),
+            ("This page", f"chunkwise view {said}{tried.options}"),
+            ("Explain it", f"chunkwise inspect {said}{whom}"),
+            ("Measure it", f"chunkwise bench {said}"),
+            ("Find the best layout, and measure it", f"chunkwise advise {said}{whom}"),
         ]
-        if then.layout != self.layout and then.layout.chunks is not None:
-            now = Present(self.layout.filters, self.layout.chunks, self.shape, self.facts.itemsize)
-            filters = then.layout.filters if then.layout.filters != self.layout.filters else None
-            chunks = then.layout.chunks if then.layout.chunks != self.layout.chunks else None
-            copy = Copy(self.file, (Anew(self.path, chunks, filters, now),))
+        if self._is_other(then):
             found += (
-                (f"Write a copy in this layout ({fix.tool})", fix.text) for fix in commands(copy)
+                (f"Write a copy in this layout ({fix.tool})", fix.text)
+                for fix in commands(self._copy(then))
             )
         who = then.reader
-        if who.cache_nbytes != this_process().cache_nbytes and who.nslots is not None:
+        if tried.cache and who.nslots is not None:
             remedy = SetCache(self.file, self.path, who.cache_nbytes, who.nslots)
             what = f"Read with a cache of {format_size(remedy.nbytes)}"
             found.append((what, in_short(remedy) or ""))
         return [{"what": what, "line": line} for what, line in found if line]
+
+
+def _in_units(nbytes: int) -> str:
+    for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if nbytes and nbytes % (1 << power) == 0:
+            return f"{nbytes >> power}{unit}"
+    return str(nbytes)

@@ -14,7 +14,15 @@ from importlib.resources import files
 from typing import Any, Final
 
 # In this order they are one module.
-_SCRIPTS: Final = ("words.js", "drawing.js", "costs.js", "film.js", "page.js")
+_SCRIPTS: Final = (
+    "words.js",
+    "drawing.js",
+    "picture.js",
+    "work.js",
+    "costs.js",
+    "film.js",
+    "page.js",
+)
 
 
 @cache

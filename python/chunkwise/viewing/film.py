@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, Final
 
 from chunkwise.errors import UsageError
 from chunkwise.grammar.boxes import chunk_counts
 from chunkwise.model.chunk_cache import ChunkCache, Read, slots
 from chunkwise.model.followed import numbers_of
-from chunkwise.patterns import Access
-from chunkwise.viewing.costs import Setting
+from chunkwise.viewing.costs import Costs, Setting
 
 # A longer film is cut: it shows the same again and again.
 MOST_FRAMES: Final = 6_000
 
 
-def film(
-    access: Access, shape: tuple[int, ...], itemsize: int, setting: Setting
-) -> dict[str, Any]:
+def film(walk: Iterable[Any], operations: int, found: Costs, setting: Setting) -> dict[str, Any]:
     """Follow the first reads of a walk through the cache of a setting's reader, chunk by chunk.
 
     Each frame has the number of its read, a chunk by its number in the grid, whether it had to be
@@ -27,16 +25,18 @@ def film(
     chunk, who = setting.layout.chunks, setting.reader
     if chunk is None or who.nslots is None or who.w0 is None:
         raise UsageError("these reads pass no chunk cache of libhdf5's")
+    shape, itemsize = found.shape, found.facts.itemsize
     nbytes = math.prod(chunk) * itemsize
     room = who.cache_nbytes // nbytes if who.nslots else 0
     cache = ChunkCache(room, who.w0, nbytes)
     grid = chunk_counts(shape, chunk)
-    walk = access.walk(shape)
     reads: list[tuple[Any, Any]] = []
     frames: list[tuple[int, int, bool, list[int]]] = []
     held: set[int] = set()
-    for number in range(walk.operations):
-        start, stride, count, block = _simple(walk[number])
+    for number, selection in enumerate(walk):
+        if number == operations:
+            break
+        start, stride, count, block = _simple(selection)
         box = tuple((n - 1) * s + b for n, s, b in zip(count, stride, block, strict=True))
         read = Read(shape, chunk, itemsize, tuple(start), box)
         touched = math.prod(read.extent)
@@ -56,7 +56,7 @@ def film(
     return {
         "grid": grid,
         "room": room,
-        "operations": walk.operations,
+        "operations": operations,
         "reads": reads,
         "frames": frames,
     }

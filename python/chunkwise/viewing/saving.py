@@ -5,12 +5,17 @@ from __future__ import annotations
 import base64
 import json
 import math
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+from chunkwise.errors import CannotWriteError, UsageError
+from chunkwise.files.durable import write_whole
 from chunkwise.inspection.records import plain
+from chunkwise.names import printable
 from chunkwise.viewing.chunkmap import SIDE, VALUES
+from chunkwise.viewing.costs import NOTHING
 from chunkwise.viewing.document import document
 from chunkwise.viewing.session import Session
 
@@ -18,6 +23,16 @@ from chunkwise.viewing.session import Session
 _MOST_DATASETS: Final = 5
 # Cells along each side of a saved drawing.
 _CELLS: Final = 128
+
+
+def save(session: Session, page: str) -> None:
+    """Write the page of a session into a file."""
+    if Path(page).suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"{printable(page)}: the page is HTML: name it PAGE.html")
+    try:
+        write_whole(Path(page), saved_page(session).encode())
+    except OSError as error:
+        raise CannotWriteError(f"{printable(page)}: cannot be written: {error.strerror}") from None
 
 
 def saved_page(session: Session) -> str:
@@ -30,11 +45,13 @@ def saved_page(session: Session) -> str:
         chosen = [first["chosen"]]
     saved: dict[str, Any] = {"views": {}, "answers": {}}
     for number in chosen:
-        _save(session, number, list(session.access), saved)
+        _save(session, number, saved)
     return document(first | {"sampled": True}, saved)
 
 
-def _save(session: Session, number: int, reads: list[str], saved: dict[str, Any]) -> None:
+def _save(session: Session, number: int, saved: dict[str, Any]) -> None:
+    is_first = session.quick.objects[number].path == session.dataset
+    reads = list(session.access) if is_first or session.dataset is None else []
     facts = session.quick.objects[number].dataset
     assert facts is not None
     asked: dict[str, Any] = {"dataset": number}
@@ -47,7 +64,7 @@ def _save(session: Session, number: int, reads: list[str], saved: dict[str, Any]
     if sum(n > 1 for n in shape) < 2:
         reads = ["random:1000", "all"]
     session.measure(_words(asked))
-    costs = {**asked, "read": reads, "chunk": "", "filters": "", "cache": ""}
+    costs = {**asked, "read": reads, **plain(session.tried if is_first else NOTHING)}
     _answer(session, saved, "costs", costs)
     view: dict[str, Any] = {"reads": reads}
     saved["views"][number] = view

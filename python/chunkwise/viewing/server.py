@@ -11,9 +11,14 @@ import json
 import secrets
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
@@ -21,14 +26,17 @@ from chunkwise.errors import ChunkwiseError
 from chunkwise.inspection.records import plain
 from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.viewing.document import document, policy
-from chunkwise.viewing.session import Session
+from chunkwise.viewing.session import Asked, Session
 
 HOST: Final = "127.0.0.1"
 # By any port: ssh -L may have another one at its end.
 _NAMES: Final = frozenset({"127.0.0.1", "localhost"})
+_OWN_SITES: Final = (None, "same-origin", "none")
 # A page that is loaded again is away for a moment.
 _AWAY_S: Final = 20.0
 _BEAT_S: Final = 2.0
+# Bytes of what a button may say.
+_MOST_SENT: Final = 1 << 16
 
 
 @dataclass
@@ -72,6 +80,25 @@ class Server(ThreadingHTTPServer):
         """What to open in a browser."""
         return f"http://{HOST}:{self.server_address[1]}/{self.token}/"
 
+    @contextmanager
+    def door(self) -> Iterator[str]:
+        """Give a file that leads a browser to the page, for as long as the block lasts.
+
+        Others see with which words a browser was started, but only its owner can read the file.
+        """
+        folder = Path(mkdtemp(prefix="chunkwise-"))
+        file = folder / "view.html"
+        try:
+            file.touch(0o600)
+            file.write_text(
+                f'<!doctype html><meta http-equiv="refresh" content="0;url={self.address}">'
+                f'<a href="{self.address}">chunkwise view</a>',
+                encoding="utf-8",
+            )
+            yield file.as_uri()
+        finally:
+            rmtree(folder, ignore_errors=True)
+
     def until_left(self) -> None:
         """Serve until the page is closed, or Ctrl-C."""
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -81,6 +108,7 @@ class Server(ThreadingHTTPServer):
         finally:
             self.shutdown()
             self.server_close()
+            self.session.cancel({})
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of browsers that end a connection."""
@@ -99,6 +127,21 @@ class _Handler(BaseHTTPRequestHandler):
         """Do not say which server it is."""
         return "chunkwise"
 
+    def do_POST(self) -> None:
+        """Do what a button says; of a page that does not say where it comes from, nothing."""
+        length = self.headers.get("Content-Length", "")
+        own = self._is_own_page() and self.headers.get("Origin") is not None
+        if not own or not length.isdecimal() or int(length) > _MOST_SENT:
+            self.close_connection = True
+            self._send(HTTPStatus.FORBIDDEN, b"", "text/plain")
+            return
+        what, sent = self.path.split("/", 2)[2], self.rfile.read(int(length))
+        if what in self.server.session.deeds:
+            asked = parse_qs(sent.decode("utf-8", "replace"), keep_blank_values=True)
+            self._answer(self.server.session.deeds[what], asked)
+        else:
+            self._send(HTTPStatus.NOT_FOUND, b"", "text/plain")
+
     def do_GET(self) -> None:
         """Answer what the page wants to know; nothing here changes a file."""
         if not self._is_own_page():
@@ -113,7 +156,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif what == "alive":
             self._stay()
         elif what in session.answers:
-            self._answer(what, parse_qs(url.query, keep_blank_values=True))
+            asked = parse_qs(url.query, keep_blank_values=True)
+            self._answer(session.answers[what], asked)
         else:
             self._send(HTTPStatus.NOT_FOUND, b"", "text/plain")
 
@@ -126,14 +170,19 @@ class _Handler(BaseHTTPRequestHandler):
             name in _NAMES
             and (port.isdecimal() or not port)
             and origin in (None, f"http://{host}")
-            and self.headers.get("Sec-Fetch-Site") in (None, "same-origin", "none")
+            and (self._is_opened() or self.headers.get("Sec-Fetch-Site") in _OWN_SITES)
             and hmac.compare_digest(token.encode(), self.server.token.encode())
             and self.path.count("/") >= 2
         )
 
-    def _answer(self, what: str, asked: dict[str, list[str]]) -> None:
+    def _is_opened(self) -> bool:
+        """Whether a browser opens the page, led here by `Server.door`: nobody else can read it."""
+        sent = [self.headers.get(f"Sec-Fetch-{name}") for name in ("Mode", "Dest")]
+        return sent == ["navigate", "document"] and self.path.endswith("/")
+
+    def _answer(self, answer: Callable[[Asked], Any], asked: Asked) -> None:
         try:
-            found = self.server.session.answers[what](asked)
+            found = answer(asked)
         except (ChunkwiseError, *HDF5_ERRORS, ArithmeticError, MemoryError) as error:
             record = json.dumps({"error": printable(str(error))})
             self._send(HTTPStatus.BAD_REQUEST, record.encode(), "application/json")

@@ -6,72 +6,35 @@ anything.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Final
 
 import numpy as np
 
-from chunkwise.advice.answer import Advice
-from chunkwise.advice.api import advise
 from chunkwise.errors import ChunkwiseError, DatasetNotFoundError, UsageError
 from chunkwise.files.contained import Outcome, contained_each
 from chunkwise.files.opening import find_dataset, full_name
-from chunkwise.files.unclosed import open_readable
 from chunkwise.inspection import DatasetFacts, FileFacts, Finding, ObjectFacts, inspect
 from chunkwise.inspection.finding import SEVERITIES
 from chunkwise.inspection.records import plain
-from chunkwise.measure.schedule import Step
-from chunkwise.names import HDF5_ERRORS, printable
+from chunkwise.names import printable
+from chunkwise.viewing.apart import Running
 from chunkwise.viewing.bytemap import Numbers, Spans, all_spans
 from chunkwise.viewing.chunkmap import SIDE, VALUES, ChunkMap
-from chunkwise.viewing.costs import Costs, Setting
+from chunkwise.viewing.costs import NOTHING, Costs, Tried
 from chunkwise.viewing.film import film
+from chunkwise.viewing.source import Looked, Source, look
+from chunkwise.viewing.traced import Traced
 
 # Lists of chunks that are kept: of ten million chunks, one takes 240 MB.
 _MAPS_KEPT: Final = 2
 # More datasets take seconds to list.
 _MOST_MAPPED: Final = 5_000
 Asked = Mapping[str, Sequence[str]]
-
-
-@dataclass
-class Search:
-    """One run of `advise`, which goes on while the page asks how far it is."""
-
-    key: tuple[str, ...]
-    is_running: bool = True
-    step: Step | None = None
-    advice: Advice | None = None
-    error: str = ""
-
-    def begin(self, file: str, dataset: str, access: Sequence[str]) -> None:
-        """Start."""
-        threading.Thread(target=self._run, args=(file, dataset, access), daemon=True).start()
-
-    def _run(self, file: str, dataset: str, access: Sequence[str]) -> None:
-        def follow(step: Step) -> None:
-            self.step = step
-
-        try:
-            self.advice = advise(file, dataset, access, progress=follow)
-        except (ChunkwiseError, *HDF5_ERRORS) as error:
-            self.error = printable(str(error))
-        finally:
-            self.is_running = False
-
-    def state(self) -> dict[str, Any]:
-        """Say how far it is, and what was found."""
-        return {
-            "running": self.is_running,
-            "step": plain(self.step),
-            "error": self.error,
-            "advice": None if self.advice is None else plain(self.advice.as_dict()),
-        }
 
 
 @dataclass
@@ -82,48 +45,95 @@ class Session:
     quick: FileFacts  # Without a sample, which takes seconds
     dataset: str | None = None  # What is shown first, by its path
     access: tuple[str, ...] = ()
+    tried: Tried = NOTHING
+    # What a program read of the datasets of this file, and of other files.
+    trace: Traced | None = None
+    requests: int | None = None  # Requests that opening and listing a file far away took
+    known: FileFacts | None = None  # What `inspect` has said of the file, or of `dataset`
     # Gives the facts with a sample, once.
-    looks: Iterator[Outcome[FileFacts]] | None = None
+    looks: Iterator[Outcome[Looked]] | None = None
     _maps: OrderedDict[int, ChunkMap] = field(default_factory=OrderedDict)
-    _search: Search | None = None
+    _work: Running | None = None
     _costs: dict[int, Costs] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     # Held for seconds.
     _slow: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
-    def of(cls, path: str, dataset: str | None = None, access: Sequence[str] = ()) -> Session:
+    def of(
+        cls,
+        path: str,
+        dataset: str | None = None,
+        access: Sequence[str] = (),
+        tried: Tried = NOTHING,
+        trace: Traced | None = None,
+        found: FileFacts | None = None,  # What `inspect` has found for these reads
+    ) -> Session:
         """Look at a file, in processes of their own: libhdf5 crashes on some damaged files."""
         # Both begin now: later, other threads may hold locks that a copy of this process never
-        # gets back.
-        works = [partial(inspect, path, sample=False, metadata=False), partial(inspect, path)]
-        looks = contained_each(((work, printable(path)) for work in works), len(works))
-        facts = next(looks).get()
+        # gets back.  What is far away is sampled only as it is looked at.
+        source = Source(path)
+        works = [partial(look, path, sample=False, metadata=False)]
+        if not source.is_far and (found is None or dataset is not None):
+            works.append(partial(look, path, sample=True, metadata=True))
+        looks = contained_each(((work, source.shown) for work in works), len(works))
+        facts, requests = next(looks).get()
+        made = cls(
+            path, facts, None, tuple(access), tried, trace, requests, found,
+            None if source.is_far else looks,
+        )  # fmt: skip
         if dataset is not None:
-            with open_readable(path) as file:
-                dataset = "/" + full_name(file, dataset).strip("/")
-            if dataset not in {one.path for one in facts.objects if one.dataset}:
-                raise DatasetNotFoundError(
-                    f"{printable(path)}: has no dataset {printable(dataset)}"
-                )
-        return cls(path, facts, dataset, tuple(access), looks)
+            made._choose(dataset)
+        elif tried != Tried(reader=tried.reader):
+            raise UsageError("--chunk, --filter and --cache are tried for one dataset: name it")
+        return made
+
+    def _choose(self, dataset: str) -> None:
+        """Show a dataset first; what cannot be tried of it is said now."""
+        with self.source.file() as file:
+            self.dataset = "/" + full_name(file, dataset).strip("/")
+        number = self._numbers.get(self.dataset)
+        if number is None or self.quick.objects[number].dataset is None:
+            raise DatasetNotFoundError(f"{self.source.shown}: has no dataset {printable(dataset)}")
+        if self.tried != NOTHING:
+            self.costs_of({"dataset": [str(number)]}).setting(self.tried)
+
+    @cached_property
+    def source(self) -> Source:
+        """The file, as it is opened again and again."""
+        return Source(self.path)
+
+    @cached_property
+    def _numbers(self) -> Mapping[str, int]:
+        return {one.path: i for i, one in enumerate(self.quick.objects)}
 
     # --- the file -------------------------------------------------------------------------
 
     def first(self) -> dict[str, Any]:
         """Say what the page shows at once."""
-        numbers = {one.path: i for i, one in enumerate(self.quick.objects)}
-        chosen = None if self.dataset is None else numbers[self.dataset]
         return {
             **self._described(self.quick),
-            "chosen": chosen,
+            "chosen": None if self.dataset is None else self._numbers[self.dataset],
             "access": self.access,
+            "tried": plain(self.tried),
+            "traced": {} if self.trace is None else self.trace.reads(self._numbers),
+            "lines": [] if self.trace is None else self.trace.lines,
             "objects": [_row(one) for one in self.quick.objects],
         }
 
     @cached_property
     def _full(self) -> FileFacts:
-        return inspect(self.path) if self.looks is None else next(self.looks).get()
+        if self.known is not None and self.dataset is None:
+            return self.known
+        if self.source.is_far:
+            return self.quick
+        found = next(self.looks).get()[0] if self.looks is not None else inspect(self.path)
+        if self.known is None:
+            return found
+        others = [one for one in found.findings if one.path != self.dataset]
+        own = [one for one in self.known.findings if one.path == self.dataset]
+        both = sorted((*own, *others), key=lambda one: -SEVERITIES.index(one.severity))
+        return replace(found, findings=tuple(both))
 
     def facts(self, _: Asked) -> dict[str, Any]:
         """Say what a sample of the data shows, too, and what opening the file costs."""
@@ -131,15 +141,19 @@ class Session:
             return self._described(self._full)
 
     def _described(self, facts: FileFacts) -> dict[str, Any]:
-        numbers = {one.path: i for i, one in enumerate(self.quick.objects)}
+        far = self.source.is_far
         return {
-            "file": printable(os.fspath(self.path)),
+            "file": self.source.shown,
+            "far": {"requests": self.requests, **plain(self.source.link)} if far else None,
             "nbytes": facts.nbytes,
             "hdf5": facts.hdf5_version,
             "verdict": str(facts.verdict),
             "metadata": plain(facts.metadata),
-            "findings": [_finding(one, numbers) for one in facts.findings],
-            "commands": [{"what": fix.tool, "line": fix.text} for fix in facts.commands],
+            # Remedies are for a file that is here.
+            "findings": [_finding(one, self._numbers, remedies=not far) for one in facts.findings],
+            "commands": []
+            if far
+            else [{"what": fix.tool, "line": fix.text} for fix in facts.commands],
         }
 
     def worst(self) -> list[int]:
@@ -187,8 +201,8 @@ class Session:
         with self._lock:
             found = self._maps.get(number)
             if found is None:
-                with open_readable(self.path) as file:
-                    found = ChunkMap.of(find_dataset(file, one.path))
+                with self.source.dataset(one.path) as dataset:
+                    found = ChunkMap.of(dataset)
                 self._maps[number] = found
                 while len(self._maps) > _MAPS_KEPT:
                     self._maps.popitem(last=False)
@@ -223,16 +237,16 @@ class Session:
 
     @cached_property
     def _filled(self) -> Numbers:
-        with open_readable(self.path) as file:
+        with self.source.file() as file:
             datasets = [one.path for one in self.quick.objects if one.dataset is not None]
-            found = all_spans(find_dataset(file, path).id for path in datasets[:_MOST_MAPPED])
+            found = all_spans(find_dataset(file, path) for path in datasets[:_MOST_MAPPED])
         return found.shares(self.quick.nbytes)
 
     def bytes_of(self, asked: Asked) -> dict[str, Any]:
         """Say which part of each part of the file holds a dataset's data, and that of others."""
         _, one, _ = self._object(asked)
-        with self._slow, open_readable(self.path) as file:
-            own = Spans.of(find_dataset(file, one.path).id).shares(self.quick.nbytes)
+        with self._slow, self.source.dataset(one.path) as dataset:
+            own = Spans.of(dataset).shares(self.quick.nbytes)
             others = np.clip(self._filled - own, 0.0, 1.0)
         return {"own": np.round(own, 4).tolist(), "others": np.round(others, 4).tolist()}
 
@@ -254,14 +268,13 @@ class Session:
             raise UsageError(f"a dataset that is {facts.layout} or empty has no chunks to compare")
         with self._lock:
             if number not in self._costs:
-                self._costs[number] = Costs(self.path, one.path, facts)
+                self._costs[number] = Costs(self.source, one.path, facts)
             return self._costs[number]
 
     def costs(self, asked: Asked) -> dict[str, Any]:
         """Say what reads cost now, and in the layout and with the cache that are tried."""
         found = self.costs_of(asked)
-        texts = asked.get("read", ())
-        return found.answer(texts, found.setting("", "", ""), _setting(found, asked))
+        return found.answer(asked.get("read", ()), _tried(asked))
 
     def measure(self, asked: Asked) -> dict[str, Any]:
         """Measure the machine and a sample of a dataset, so that there are seconds."""
@@ -270,23 +283,76 @@ class Session:
         return {"obstacle": found.obstacle}
 
     def film(self, asked: Asked) -> dict[str, Any]:
-        """Play the first read pattern through the chunk cache."""
+        """Play the first read pattern through the chunk cache, or what a program read."""
         found = self.costs_of(asked)
-        setting = _setting(found, asked)
-        access, _ = found.read(_text(asked, "read"))
-        return film(access, found.shape, found.facts.itemsize, setting)
+        text = _text(asked, "read")
+        if text:
+            walk = found.read(text)[0].walk(found.shape)
+            reads = (walk[number] for number in range(walk.operations))
+            return film(reads, walk.operations, found, found.setting(_tried(asked)))
+        if self.trace is None:
+            raise UsageError("there is no trace: chunkwise view TRACE.json")
+        return self.trace.film(found, found.setting(_tried(asked)))
 
-    def best(self, asked: Asked) -> dict[str, Any]:
-        """Run `advise` for some reads, or say how far it is; one such work runs at a time."""
-        found = self.costs_of(asked)
-        key = found.path, *asked.get("read", ())
+    def picture(self, asked: Asked) -> dict[str, Any]:
+        """Read some values of a plane, in a process of its own."""
+        _, one, facts = self._object(asked)
+        rank = len(facts.shape or ())
+        at, shown = _integers(asked, "at"), _integers(asked, "shown")
+        if not self.is_drawn(facts) or len(at) != rank or len(shown) != 2:
+            raise UsageError("there is no such plane")
+        if not (-1 <= shown[0] < rank and 0 <= shown[1] < rank and shown[0] != shown[1]):
+            raise UsageError("there is no such plane")
+        with self._slow:
+            work = Running("picture", (one.path,))
+            found: dict[str, Any] = work.run(self.path, one.path, *shown, at)
+        if work.error:
+            raise ChunkwiseError(work.error)
+        return found
+
+    # --- work ---------------------------------------------------------------------------------
+
+    def begin(self, asked: Asked) -> dict[str, Any]:
+        """Begin to measure, to look for the best layout, or to write a file; one at a time."""
+        if self.source.is_far:
+            raise UsageError("this file is far away: download it first")
+        found, tried, reads = self.costs_of(asked), _tried(asked), tuple(asked.get("read", ()))
+        then = found.setting(tried)
+        what, whom = _text(asked, "work"), tried.reader or None
+        if what == "best":
+            given: tuple[Any, ...] = (found.path, reads, whom)
+        elif what == "bench":
+            given = (found.path, reads, whom, then.layout)
+        elif what == "write":
+            said = found.written(tried, then)
+            assert said is not None
+            given = (
+                _text(asked, "out") or said["out"], found.path,
+                said["chunk"] or None, said["filters"] or None,
+            )  # fmt: skip
+        else:
+            raise UsageError("there is no such work")
         with self._lock:
-            if self._search is None or self._search.key != key:
-                if self._search is not None and self._search.is_running:
-                    raise UsageError("other measurements are running: wait for their end")
-                self._search = Search(key)
-                self._search.begin(self.path, found.path, asked.get("read", ()))
-            return self._search.state()
+            if self._work is not None and self._work.is_running:
+                raise UsageError("other work is running: wait for its end, or end it")
+            self._work = Running(what, (what, *given))
+            self._work.begin(self.path, *given)
+            return self._work.state()
+
+    def cancel(self, _: Asked) -> dict[str, Any]:
+        """End the work that is running."""
+        if self._work is not None:
+            self._work.cancel()
+        return self.work({})
+
+    def work(self, _: Asked) -> dict[str, Any]:
+        """Say how far the work is."""
+        return {} if self._work is None else self._work.state()
+
+    @property
+    def deeds(self) -> Mapping[str, Callable[[Asked], Any]]:
+        """What a button may do, by name."""
+        return {"begin": self.begin, "cancel": self.cancel}
 
     @property
     def answers(self) -> Mapping[str, Callable[[Asked], Any]]:
@@ -301,7 +367,8 @@ class Session:
             "costs": self.costs,
             "measure": self.measure,
             "film": self.film,
-            "best": self.best,
+            "picture": self.picture,
+            "work": self.work,
         }
 
 
@@ -328,7 +395,7 @@ def _row(one: ObjectFacts) -> dict[str, Any]:
     return row
 
 
-def _finding(one: Finding, numbers: Mapping[str, int]) -> dict[str, Any]:
+def _finding(one: Finding, numbers: Mapping[str, int], *, remedies: bool = True) -> dict[str, Any]:
     return {
         "code": one.code,
         "severity": one.severity,
@@ -337,13 +404,18 @@ def _finding(one: Finding, numbers: Mapping[str, int]) -> dict[str, Any]:
         "summary": printable(one.summary),
         "source": one.source,
         "fixes": [
-            {"what": fix.tool, "line": fix.text} for fix in one.fixes[:3] if not fix.writing
+            {"what": fix.tool, "line": fix.text}
+            for fix in one.fixes[:3]
+            if remedies and not fix.writing
         ],
     }
 
 
-def _setting(found: Costs, asked: Asked) -> Setting:
-    return found.setting(*(_text(asked, name) for name in ("chunk", "filters", "cache")))
+def _tried(asked: Asked) -> Tried:
+    cache = _integers(asked, "cache")
+    if len(cache) > 1 or min(cache, default=0) < 0:
+        raise UsageError("cache: one number of bytes")
+    return Tried(*(_text(asked, name) for name in ("chunk", "filters", "cache", "reader")))
 
 
 def _text(asked: Asked, name: str) -> str:

@@ -12,16 +12,17 @@ class Costs {
       if (text) this.add(text);
     });
     for (const one of document.getElementsByName("how")) one.addEventListener("change", () => this.loop(one.value === "loop"));
-    $("best").addEventListener("click", () => this.best());
+    $("reader").addEventListener("change", () => { this.tried.reader = $("reader").value; this.answer().then(() => this.drawSliders()); });
     $("reset").addEventListener("click", () => { this.tryOut(null); });
   }
 
-  async show(number, facts, names, reads) {
+  async show(number, facts, names, reads, tried = {}) {
     Object.assign(this, { number, facts, names, answered: null, chosen: 0 });
     this.looping = reads.some((one) => one.endsWith("@walk"));
     for (const one of document.getElementsByName("how")) one.checked = (one.value === "loop") === this.looping;
     this.reads = reads.length ? reads : this.presets().slice(0, facts.shape.length + 1).map((one) => one.text);
-    this.tried = { chunk: null, filters: "", cache: null };
+    const { chunk, cache } = tried;
+    this.tried = { ...NOTHING_TRIED, ...tried, reader: tried.reader ?? this.tried?.reader ?? "", chunk: chunk ? chunk.split("x").map(Number) : null, cache: cache ? Number(cache) : null };
     $("wrong").textContent = "";
     $("presets").replaceChildren("Add a read: ", ...this.presets().map(({ text, words }) => {
       const made = el("button", { type: "button", title: text }, words);
@@ -47,10 +48,10 @@ class Costs {
   }
 
   get asked() {
-    const { chunk, filters, cache } = this.tried;
+    const { chunk, filters, cache, reader } = this.tried;
     return {
       dataset: this.number, read: this.reads, chunk: chunk ? chunk.join("x") : "", filters,
-      cache: cache === null ? "" : cache,
+      cache: cache === null ? "" : String(cache), reader,
     };
   }
 
@@ -105,6 +106,8 @@ class Costs {
   draw() {
     const { reads, now, then } = this.answered;
     const tried = this.isTried;
+    const { readers } = this.answered;
+    $("reader").replaceChildren(...readers.map((one) => el("option", { value: one, selected: one === this.tried.reader }, one || `HDF5 ${file.hdf5} of this machine`)));
     const head = ["Read", "One read touches", "It decodes", "Amplification", "With libhdf5", "With chunkwise"];
     if (tried) head.push("Tried: libhdf5", "Tried: chunkwise");
     const rows = reads.map((one, i) => this.row(one, i, head, tried));
@@ -119,12 +122,14 @@ class Costs {
     $("result").textContent = tried ? this.gain(reads) + (then.chunks?.join() !== now.chunks?.join() || then.filters !== now.filters ? grows : "") : "";
     $("commands").replaceChildren(...this.answered.commands.map(pasteable));
     $("lines").hidden = false;
-    this.told.changed(this.answered, tried);
+    this.told.changed(this.answered, tried, this.keeps);
+    this.keeps = false;
   }
 
   note(now) {
     const { measuring, obstacle } = this.answered;
     const who = `libhdf5 is ${now.reader}, with a chunk cache of ${size(now.cache_nbytes)} and ${count(now.nslots ?? 0)} slots.`;
+    if (file.far) return `${who} Seconds are what requests take, ${seconds(file.far.latency_s)} each, at ${size(file.far.nbytes_per_s)} a second, without decoding: libhdf5 asks for one chunk after another, chunkwise for up to ${count(file.far.in_flight)} at a time, and joins neighbours.`;
     if (measuring) return `${who} Seconds follow when this machine and a sample of the data are measured …`;
     if (obstacle) return `${who} No seconds: ${obstacle}`;
     return `${who} Seconds are predicted by the model of chunkwise advise, from this machine's speed and a sample of the data: for a loop, of all its reads; for a single read, its mean over up to 1,000 places, of which chunks may stay in a cache. Bench measures them.`;
@@ -133,6 +138,7 @@ class Costs {
   row(one, i, head, tried) {
     const { now, then } = one;
     const per = (row, value) => (row.reads > 1 && value !== null ? el("small", {}, `${seconds(value / row.reads)} each`) : null);
+    const asks = (value) => (value === undefined ? null : el("small", {}, `at most ${counted(Math.ceil(value), "request")}`));
     const select = el("button", { type: "button", "aria-pressed": String(i === this.chosen), title: "Show it in the drawing" }, one.text);
     select.addEventListener("click", () => { this.chosen = i; this.draw(); });
     const remove = el("button", { type: "button", title: "Remove this read", "aria-label": `Remove ${one.text}`, hidden: Boolean(saved) }, "×");
@@ -147,8 +153,8 @@ class Costs {
       [counted(now.chunks, what), tried ? this.instead(counted(then.chunks, this.answered.then.chunks ? "chunk" : "piece")) : null],
       [size(now.decoded_nbytes), el("small", {}, `for ${size(now.selected_nbytes)}`), tried ? this.instead(size(then.decoded_nbytes)) : null],
       [times(now.decoded_nbytes / now.selected_nbytes), tried ? this.instead(times(then.decoded_nbytes / then.selected_nbytes)) : null],
-      [seconds(now.libhdf5_s), per(now, now.libhdf5_s), el("small", {}, this.loads(now))],
-      [seconds(now.chunkwise_s), per(now, now.chunkwise_s)],
+      [seconds(now.libhdf5_s), per(now, now.libhdf5_s), el("small", {}, this.loads(now)), asks(now.libhdf5_requests)],
+      [seconds(now.chunkwise_s), per(now, now.chunkwise_s), asks(now.chunkwise_requests)],
     ];
     if (tried) {
       cells.push([seconds(then.libhdf5_s), per(then, then.libhdf5_s), el("small", {}, this.loads(then))]);
@@ -187,43 +193,11 @@ class Costs {
       : `All these reads together: ${seconds(after)} instead of ${seconds(before)} with libhdf5, ${times(after / before)} times as slow.`;
   }
 
-  // --- the best by measurement ---
-
-  async best() {
-    const { number } = this;
-    const asked = { dataset: number, read: [...this.reads] };
-    $("best").disabled = true;
-    $("advice").replaceChildren();
-    try {
-      for (;;) {
-        const found = await ask("best", asked);
-        if (found.error) throw new Error(found.error);
-        if (!found.running) { this.advised(found.advice, number); break; }
-        const { step } = found;
-        $("progress").textContent = step ? `${step.text}${step.total ? `: ${step.done} of ${step.total}` : ""} …` : "It begins …";
-        await new Promise((done) => { setTimeout(done, 400); });
-      }
-    } catch (error) { $("progress").textContent = error.message; }
-    $("best").disabled = false;
-  }
-
-  advised(advice, number) {
-    if (this.number !== number) return;
-    $("progress").textContent = advice.reason;
-    const rows = advice.patterns.map((one) => el("tr", {}, el("th", { scope: "row" }, one.name),
-      ...[[one.present, one.present_model_s], [one.best, one.best_model_s], [one.ours, null]].map(([measured, model], k) => el("td", { "data-name": ["As it is", "Best", "As it is, with chunkwise"][k] },
-        measured ? seconds(measured.median) : "not measured", model === null ? null : el("small", {}, `predicted: ${seconds(model)}`)))));
-    $("advice").replaceChildren(el("table", { className: "reads" },
-      el("caption", { className: "hidden" }, "What was measured"),
-      el("thead", {}, el("tr", {}, ...["Read", "As it is", "Best", "As it is, with chunkwise"].map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, ...rows)),
-    el("ul", { className: "commands" }, ...(advice.leave ? advice.open_fixes : advice.fixes).slice(0, 3).map((fix) => pasteable({ what: fix.tool, line: fix.text }))));
-    if (!advice.leave) this.tryOut({ chunk: advice.best.chunks, filters: advice.best.filters });
-  }
-
   // --- what is tried ---
 
-  tryOut(tried) {
-    this.tried = { chunk: null, filters: "", cache: null, ...tried };
+  tryOut(tried, forgets = true) {
+    this.tried = { ...NOTHING_TRIED, ...tried, reader: this.tried.reader };
+    this.keeps = !forgets;
     this.drawSliders();
     this.ask();
   }

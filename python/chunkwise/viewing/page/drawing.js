@@ -123,7 +123,8 @@ class Drawing {
     context.beginPath();
     context.rect(x0, y0, x1 - x0, y1 - y0);
     context.clip();
-    if (this.grid) this.drawTiles(context, plot);
+    if (this.colour === "values") this.drawPicture(context, plot);
+    else if (this.grid) this.drawTiles(context, plot);
     else {
       context.fillStyle = `rgb(${shade(0.35)})`;
       context.fillRect(x0, y0, x1 - x0, y1 - y0);
@@ -195,7 +196,18 @@ class Drawing {
     }
   }
 
-  get what() { return this.colour === "place" ? "place" : "stored"; }
+  // Each point stands for as many elements as lie to the next.
+  drawPicture(context, plot) {
+    const image = this.picture?.drawn;
+    if (!image) return;
+    const { rows, columns, steps } = this.picture.found;
+    const [y0, x0] = this.place(plot, 0, 0);
+    const [y1, x1] = this.place(plot, rows * steps[0], columns * steps[1]);
+    context.imageSmoothingEnabled = false;
+    context.drawImage(image, x0, y0, x1 - x0, y1 - y0);
+  }
+
+  get what() { return ["place", "mask"].includes(this.colour) ? this.colour : "stored"; }
 
   tile(levels, ty, tx) {
     const asked = { dataset: this.number, vertical: this.vertical, horizontal: this.horizontal, at: this.at.join(), what: this.what, tile: [...levels, ty, tx].join() };
@@ -226,6 +238,7 @@ class Drawing {
     const range = this.grid.ranges[this.what];
     if (!range) return 0;
     const of = this.colour === "ratio" ? (n) => Math.log(this.raw_nbytes / n) : (n) => n;
+    if (this.colour === "mask") return value;
     const ends = range.map((n) => of(Math.max(n, 1)));
     if (this.colour === "ratio") ends.reverse();
     if (ends[0] === ends[1]) return 0.4;
@@ -287,7 +300,8 @@ class Drawing {
     for (const area of this.wanted) {
       const chunks = [0, 1].map((i) => Math.floor(area[i] / this.side[i]) * this.side[i])
         .concat([0, 1].map((i) => Math.min(this.extent[i], Math.ceil(area[i + 2] / this.side[i]) * this.side[i])));
-      context.globalAlpha = 0.75;
+      // Values stay visible under it.
+      context.globalAlpha = this.colour === "values" ? 0.25 : 0.75;
       context.fillStyle = mark;
       context.fillRect(...this.rect(plot, chunks));
       context.globalAlpha = 1;

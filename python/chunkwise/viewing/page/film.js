@@ -6,6 +6,7 @@ class Film {
     $("play").addEventListener("click", () => (this.timer ? this.stop() : this.play()));
     $("step").addEventListener("click", async () => { this.stop(); if (await this.load()) this.seek(this.next()); });
     $("at").addEventListener("input", async () => { this.stop(); const at = Number($("at").value); if (await this.load()) this.seek(at); });
+    $("of-trace").addEventListener("change", () => this.forget(true));
     new ResizeObserver(() => this.record && this.drawSlots()).observe($("slots"));
   }
 
@@ -26,7 +27,7 @@ class Film {
     if (this.record) return true;
     const { read, ...asked } = this.costs.asked;
     try {
-      this.record = await ask("film", { ...asked, read: read[this.costs.chosen] });
+      this.record = await ask("film", { ...asked, read: $("of-trace").checked ? "" : read[this.costs.chosen] });
     } catch (error) {
       $("told").textContent = error.message;
       return false;

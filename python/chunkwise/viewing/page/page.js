@@ -12,6 +12,9 @@ let view = { vertical: -1, horizontal: 0, at: [] };
 
 const drawing = new Drawing($("canvas"), { hover: settled(hover, 40), box: boxed });
 const costs = new Costs({ changed: costsChanged });
+const work = new Work(costs);
+const picture = new Picture(() => { legend(); drawing.redraw(); });
+drawing.picture = picture;
 const film = new Film(drawing, costs, goTo);
 
 // --- the file ---
@@ -25,6 +28,7 @@ function about() {
     const { list_requests, blocks } = file.metadata;
     parts.push(`listing it from far away takes ${counted(list_requests, "request")}, or ${count(blocks)} with blocks of 1 MiB`);
   }
+  if (file.far) parts.push(`far away: ${seconds(file.far.latency_s)} a request${file.far.requests ? `; ${counted(file.far.requests, "request")} listed it` : ""}`);
   $("about").textContent = `${parts.join(" · ")}.`;
 }
 
@@ -65,15 +69,15 @@ function finding(one) {
 
 function ofFile() {
   const found = findings.filter((one) => one.object === null);
-  $("of-file").hidden = !found.length && !file.commands.length;
+  $("of-file").hidden = !found.length && !file.commands.length && !file.lines.length;
   $("file-number").textContent = found.length ? `(${found.length})` : "";
-  $("file-findings").replaceChildren(...found.map(finding),
+  $("file-findings").replaceChildren(...found.map(finding), el("ul", { className: "commands" }, ...file.lines.map(pasteable)),
     ...(file.commands.length ? [el("p", {}, "One command mends all that a layout mends:"), el("ul", { className: "commands" }, pasteable(file.commands[0]))] : []));
 }
 
 // --- a dataset ---
 
-async function choose(number, reads = []) {
+async function choose(number, reads = file.traced[number] ?? [], tried = {}) {
   chosen = number;
   try {
     facts = await ask("dataset", { dataset: number });
@@ -108,7 +112,9 @@ async function choose(number, reads = []) {
   drawing.wanted = [];
   drawing.tried = null;
   look();
-  await costs.show(number, facts, names, saved?.views[number].reads ?? reads);
+  $("traced").hidden = !(number in file.traced);
+  $("of-trace").checked = number in file.traced;
+  await costs.show(number, facts, names, saved?.views[number].reads ?? reads, tried);
 }
 
 function stored() {
@@ -161,7 +167,18 @@ function look() {
   drawFirst();
 }
 
-const show = () => drawing.show(chosen, facts, grid, view.vertical, view.horizontal, view.at);
+function show() {
+  drawing.show(chosen, facts, grid, view.vertical, view.horizontal, view.at);
+  picturing();
+}
+
+function picturing() {
+  if (drawing.colour !== "values") return;
+  const at = view.at.map((k, axis) => Math.min(facts.shape[axis] - 1, k * (grid ? grid.chunk[axis] : 1)));
+  // Of the dimensions that are drawn, no place is chosen.
+  [view.vertical, view.horizontal].forEach((axis) => { if (axis >= 0) at[axis] = 0; });
+  picture.show({ dataset: chosen, at: at.join(), shown: [view.vertical, view.horizontal].join() });
+}
 
 function ramp(paint) {
   const made = el("canvas", { width: 128, height: 1 });
@@ -178,7 +195,18 @@ function key(colour, text) {
 function legend() {
   const parts = [];
   const range = grid?.ranges[drawing.what];
-  if (range) {
+  if (drawing.colour === "values") {
+    const { found, error } = picture;
+    if (!found) parts.push(el("span", {}, error || "reading some of the values …"));
+    else {
+      if (found.range) parts.push(el("span", {}, found.range[0].toPrecision(4), ramp((context) => { for (let x = 0; x < 128; x += 1) { context.fillStyle = `rgb(${GREYS(x / 127)})`; context.fillRect(x, 0, 1, 1); } }), found.range[1].toPrecision(4)));
+      found.special.forEach((level) => parts.push(key(...ABSENT[level])));
+      parts.push(el("span", {}, `${count(found.rows)}x${count(found.columns)} of the elements`));
+    }
+  } else if (drawing.colour === "mask") {
+    parts.push(key(`rgb(${shade(0)})`, "all filters applied"));
+    if (range) parts.push(key(`rgb(${shade(1)})`, "a filter was skipped"));
+  } else if (range) {
     const ends = drawing.colour === "ratio" ? range.map((n) => three(drawing.raw_nbytes / Math.max(1, n))).reverse()
       : drawing.colour === "place" ? ["begin", "end of its bytes"] : range.map(size);
     parts.push(el("span", {}, ends[0], ramp((context) => { for (let x = 0; x < 128; x += 1) { context.fillStyle = `rgb(${shade(x / 127)})`; context.fillRect(x, 0, 1, 1); } }), ends[1]));
@@ -235,7 +263,7 @@ async function hover(index) {
     const one = await ask("chunk", { dataset: chosen, index: index.join() });
     const where = `Chunk [${one.index.join(", ")}], from element [${one.origin.join(", ")}]`;
     $("hover").textContent = one.address === null ? `${where}: never written; it reads as the fill value.`
-      : `${where}: ${size(one.stored_nbytes)} at byte ${one.address.toLocaleString("en")} of the file, ratio ${three(drawing.raw_nbytes / one.stored_nbytes)}.`;
+      : `${where}: ${size(one.stored_nbytes)} at byte ${one.address.toLocaleString("en")} of the file, ratio ${three(drawing.raw_nbytes / one.stored_nbytes)}${one.filter_mask ? `, filter mask ${one.filter_mask}: filters were skipped` : ""}.`;
   } catch { $("hover").textContent = "\u00a0"; }
 }
 
@@ -268,7 +296,9 @@ function goTo(start, shape) {
   legend();
 }
 
-function costsChanged(answered, tried) {
+function costsChanged(answered, tried, keeps) {
+  if (keeps) work.offer(answered.write);
+  else work.forget(answered.write);
   const one = answered.reads[costs.chosen];
   if (one && grid && !saved) {
     const at = one.first[0][0].map((start, axis) => Math.floor(start / grid.chunk[axis]));
@@ -291,7 +321,7 @@ function failed(error) {
 }
 
 for (const [id, event] of [["order", "change"], ["find", "input"]]) $(id).addEventListener(event, tree);
-$("colour").addEventListener("change", () => { drawing.colour = $("colour").value; drawing.redraw(); legend(); });
+$("colour").addEventListener("change", () => { drawing.colour = $("colour").value; picturing(); drawing.redraw(); legend(); });
 $("in").addEventListener("click", () => drawing.zoom(0.7));
 $("out").addEventListener("click", () => drawing.zoom(1 / 0.7));
 $("whole").addEventListener("click", () => drawing.all());
@@ -311,7 +341,9 @@ async function begin() {
   ofFile();
   const first = file.chosen ?? Number([...objects.keys()].filter((i) => objects[i].kind === "dataset")
     .sort((a, b) => Math.max(-1, ...worst(b).map((one) => one.rank)) - Math.max(-1, ...worst(a).map((one) => one.rank)) || (objects[b].logical_nbytes ?? 0) - (objects[a].logical_nbytes ?? 0))[0] ?? -1);
-  if (first >= 0) choose(first, [...file.access]).catch(failed);
+  if (file.far) document.querySelectorAll(".local").forEach((one) => { one.hidden = true; });
+  if (saved) document.querySelector("option[value=values]").remove();
+  if (first >= 0) choose(first, [...file.access], file.tried).catch(failed);
   else { $("name").textContent = "There is no dataset in this file."; }
   if (saved) { document.documentElement.dataset.ready = "all"; return; }
   const alive = new EventSource("alive");

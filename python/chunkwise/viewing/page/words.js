@@ -15,19 +15,30 @@ function el(tag, settings = {}, ...children) {
   return made;
 }
 
+// What a button does: the server answers only the page itself.
+const deed = (what, asked = {}) => answered(fetch(what, { method: "POST", body: worded(asked) }));
+
+function worded(asked) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(asked)) {
+    for (const one of Array.isArray(value) ? value : [value]) query.append(name, one);
+  }
+  return query;
+}
+
+async function answered(asking, what = "") {
+  const answer = await asking;
+  if (!answer.ok) throw new Error((await answer.json().catch(() => ({}))).error ?? `Error ${answer.status}`);
+  return what === "tile" ? new Float32Array(await answer.arrayBuffer()) : answer.json();
+}
+
 async function ask(what, asked = {}) {
   if (saved) {
     const found = saved.answers[JSON.stringify([what, asked])];
     if (!found) throw new Error("This page was saved, and does not hold this.");
     return what === "tile" ? unpacked(found) : found;
   }
-  const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(asked)) {
-    for (const one of Array.isArray(value) ? value : [value]) query.append(name, one);
-  }
-  const answer = await fetch(`${what}?${query}`);
-  if (!answer.ok) throw new Error((await answer.json().catch(() => ({}))).error ?? `Error ${answer.status}`);
-  return what === "tile" ? new Float32Array(await answer.arrayBuffer()) : answer.json();
+  return answered(fetch(`${what}?${worded(asked)}`), what);
 }
 
 // A tile that was saved without its empty margins.
