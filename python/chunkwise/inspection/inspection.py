@@ -31,8 +31,7 @@ from chunkwise.inspection.dimensions import coordinates
 from chunkwise.inspection.facts import FileFacts, ObjectFacts
 from chunkwise.inspection.findings import find
 from chunkwise.inspection.format import format_facts
-from chunkwise.inspection.metadata import recorded
-from chunkwise.inspection.native import listed
+from chunkwise.inspection.native import listed, metadata_facts
 from chunkwise.inspection.patterns import pattern_facts
 from chunkwise.inspection.sampling import choose, take_sample
 from chunkwise.inspection.signs import Reading
@@ -81,7 +80,7 @@ def inspect(
         Read some chunks of the dataset, or of the file's largest ones, to measure how fast they
         decode and how well they compress.
     metadata : bool
-        Record the reads that opening the file needs; not done for one dataset.
+        Count the reads that opening the file needs; not done for one dataset.
 
     Returns
     -------
@@ -152,11 +151,7 @@ def _look(
     """Inspect a file as it is, or beyond the end that it states too early."""
     # Without a cache, so that a chunk read twice for its speed is decoded twice.
     with open_readable(path, rdcc_nbytes=0) if early is None else open_mended(path, early) as file:
-        cost, is_sound = None, False
-        if metadata and dataset is None:
-            cost, is_sound = recorded(path, early)
-        # What HDF5 refuses, it has words for.
-        found = _collected(file, dataset, native=is_sound)
+        found = _collected(file, dataset)
         collected = found.facts
         if sample:
             collected = _sampled(found, collected)
@@ -171,17 +166,19 @@ def _look(
                 _with_patterns(each, served, dataset, stated.get(each.path, ()))
                 for each in collected
             ]
+        layout = replace(
+            format_facts(file, tuple(collected), path, found.type_versions),
+            early_end=None if early is None else early.stated,
+            refused=None if early is None or early.is_end else early.said,
+        )
+        whole = metadata and dataset is None
         facts = FileFacts(
             path=os.fspath(path),
             nbytes=Path(path).stat().st_size,
             hdf5_version=h5py.version.hdf5_version,
             h5py_version=h5py.version.version,
-            file_format=replace(
-                format_facts(file, tuple(collected), path, found.type_versions),
-                early_end=None if early is None else early.stated,
-                refused=None if early is None or early.is_end else early.said,
-            ),
-            metadata=cost,
+            file_format=layout,
+            metadata=metadata_facts(path, layout.free_nbytes) if whole else None,
             objects=tuple(collected),
         )
     usual = served == everyone()
@@ -228,9 +225,9 @@ class _Collected(NamedTuple):
         return {**self.identifiers, **known}
 
 
-def _collected(file: h5py.File, dataset: str | None, *, native: bool) -> _Collected:
+def _collected(file: h5py.File, dataset: str | None) -> _Collected:
     """Collect the facts about each object, by the file's own bytes where that can be."""
-    found = listed(file) if native else None
+    found = listed(file) if dataset is None else None
     if found is not None:
         return _Collected(file, found.facts, {}, found.type_versions)
     if dataset is None:
