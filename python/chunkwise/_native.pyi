@@ -152,12 +152,6 @@ class Library:
 
         `dataset_id` must be a live handle of this library.  Raises `CorruptDataError`.
         """
-    def look_up_written(self, dataset_id: int, same_id: int) -> None:
-        """Have libhdf5 look up in the index each chunk that is written in the dataset `same_id`.
-
-        Both must be live handles of this library, of one dataset in a file opened twice.
-        Raises `CorruptDataError`.
-        """
     def unfiltered_partial_chunks(self, dataset_id: int) -> bool:
         """Tell whether chunks at a dataset's edge are stored without filters.
 
@@ -687,6 +681,11 @@ class Metadata:
     def objects(self, addresses: Sequence[int]) -> list[ObjectRecord]: ...
     def shape(self, address: int) -> tuple[int, ...] | None:
         """The shape of a dataset; None of what has none."""
+    def account(self) -> dict[str, int] | None:
+        """What opening and listing the file costs (`chunkwise.inspection.facts.MetadataFacts`).
+
+        What is damaged is left out; None without a sound superblock.
+        """
     def layout_version(self, address: int) -> int | None:
         """The version of a dataset's data layout message; None if nothing says it."""
     def dataset(

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from glob import glob, has_magic
 from types import TracebackType
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import h5py
 import numpy as np
@@ -80,14 +80,15 @@ class Joined:
         self.paths, self._name, self._differing = tuple(paths), name, differing
         self._files: list[File] = []
         try:
-            self._parts = [self._opened(path) for path in self.paths]
-            self._require_each_once()
-            self._check(axis)
+            found = [self._opened(path) for path in self.paths]
+            self._parts = [each.part for each in found]
+            self._require_each_once(found)
+            self._check(found, axis)
         except BaseException:
             self.close()
             raise
 
-    def _opened(self, path: str) -> Dataset:
+    def _opened(self, path: str) -> _Found:
         file = File(path)
         self._files.append(file)
         found = file[self._name]
@@ -96,15 +97,16 @@ class Joined:
                 f"{printable(path)}: {printable(self._name)}: it is no dataset; name one that all "
                 "files have"
             )
-        return found
+        meaning = {} if self._differing else _meaning(found)
+        return _Found(found, found.shape, found.dtype, found.is_virtual, meaning)
 
-    def _require_each_once(self) -> None:
+    def _require_each_once(self, found: Sequence[_Found]) -> None:
         """Refuse a virtual dataset that has the data of another of the files."""
         names = {os.path.basename(path) for path in self.paths}  # noqa: PTH119
         places: dict[tuple[int, ...], str] = {}
-        for number, part in enumerate(self._parts):
+        for number, (part, _, _, is_virtual, _) in enumerate(found):
             # Most are not virtual, or lead to files of other names; %b stands for a number.
-            if not part.is_virtual or not any(
+            if not is_virtual or not any(
                 os.path.basename(name) in names or "%" in name  # noqa: PTH119
                 for name in file_names(part)
             ):
@@ -123,9 +125,9 @@ class Joined:
                     f"files or their pattern, or read it alone: chunkwise.open({path!r})"
                 )
 
-    def _check(self, axis: int) -> None:
+    def _check(self, found: Sequence[_Found], axis: int) -> None:
         """Check that all fit the first."""
-        first, where = self._parts[0], self._where(0)
+        first, where = found[0], self._where(0)
         shape = first.shape
         if not shape or first.dtype.subdtype is not None:
             what = "no dimension" if not shape else "arrays as elements"
@@ -135,7 +137,7 @@ class Joined:
         if not isinstance(axis, int) or not -len(shape) <= axis < len(shape):
             raise UsageError(f"{where}: axis={axis!r}: it has {counted(len(shape), 'dimension')}")
         self.axis = axis % len(shape)
-        for number, part in enumerate(self._parts):
+        for number, part in enumerate(found):
             if part.dtype != first.dtype:
                 raise MismatchError(
                     f"{self._where(number)}: its type is {part.dtype}, that of "
@@ -148,20 +150,18 @@ class Joined:
                     f"{printable(self.paths[0])} {shape}; all but axis {self.axis} have to be "
                     "equal: leave it out, or join along another axis"
                 )
-        if not self._differing:
-            self._require_one_meaning()
+        self._require_one_meaning([part.meaning for part in found])
         self.dtype: np.dtype[Any] = first.dtype
-        self.lengths = tuple(part.shape[self.axis] for part in self._parts)
+        self.lengths = tuple(part.shape[self.axis] for part in found)
         # Where each begins, and where the last ends.
         self._bounds = np.cumsum((0, *self.lengths))
         total = int(self._bounds[-1])
         self.shape: tuple[int, ...] = (*shape[: self.axis], total, *shape[self.axis + 1 :])
 
-    def _require_one_meaning(self) -> None:
+    def _require_one_meaning(self, meanings: Sequence[dict[str, Any]]) -> None:
         """Refuse files in which equal stored values stand for different ones."""
-        first = _meaning(self._parts[0])
-        for number, part in enumerate(self._parts):
-            other = _meaning(part)
+        first = meanings[0]
+        for number, other in enumerate(meanings):
             for name in MEANING:
                 if not _same(first.get(name), other.get(name)):
                     raise MismatchError(
@@ -329,6 +329,16 @@ class Joined:
     def __reduce__(self) -> Any:
         absolute = [os.path.abspath(path) for path in self.paths]  # noqa: PTH100 (not resolved)
         return _joined, (absolute, self._name, self.axis, self._differing)
+
+
+class _Found(NamedTuple):
+    """A file's dataset, with what is asked of it while its file is open: it may be parked then."""
+
+    part: Dataset
+    shape: Any
+    dtype: np.dtype[Any]
+    is_virtual: bool
+    meaning: dict[str, Any]
 
 
 def _joined(paths: Sequence[str], name: str, axis: int, differing: bool) -> Joined:

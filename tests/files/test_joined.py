@@ -115,6 +115,15 @@ def test_more_files_than_stay_open(folder: Path, monkeypatch: pytest.MonkeyPatch
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(found))[::-2], whole[::-2])
 
 
+def test_no_file_is_opened_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    again: list[str] = []
+    monkeypatch.setattr(handle, "open_h5", lambda path, **_: again.append(path))
+    monkeypatch.setattr(handle, "MOST", 1)
+    with chunkwise.open_many(f"{folder}/run*.h5", "g/x") as joined:
+        assert len(joined.paths) > 1
+    assert again == []
+
+
 def test_chunks_where_they_meet(tmp_path: Path) -> None:
     def chunks(*lengths: int, **last: Any) -> Any:
         paths = [

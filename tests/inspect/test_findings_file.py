@@ -14,8 +14,8 @@ from chunkwise.inspection.collect import object_facts
 from chunkwise.inspection.facts import FileFacts, MetadataFacts
 from chunkwise.inspection.finding import Finding
 from chunkwise.inspection.findings.file import CHECKS
-from chunkwise.inspection.format import format_facts
-from chunkwise.inspection.metadata import metadata_facts
+from chunkwise.inspection.format import format_facts, free_nbytes
+from chunkwise.inspection.native import metadata_facts
 from tests.inspect.test_format import crash
 from tests.support.tools import paste
 from tests.support.versions import HDF5, needs_sizes
@@ -32,7 +32,7 @@ def facts_of(path: Path) -> FileFacts:
             hdf5_version="",
             h5py_version="",
             file_format=format_facts(file, objects, path),
-            metadata=metadata_facts(path),
+            metadata=metadata_facts(path, free_nbytes(file)),
             objects=objects,
         )
 

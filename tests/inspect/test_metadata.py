@@ -1,4 +1,4 @@
-"""What opening a file costs, as recorded and as h5stat has it."""
+"""What opening a file costs: as libhdf5 reads it, and as h5stat has it."""
 
 import re
 from pathlib import Path
@@ -7,11 +7,10 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from chunkwise.inspection import inspect
 from chunkwise.inspection.facts import MetadataFacts
-from chunkwise.inspection.metadata import merged, metadata_facts
+from chunkwise.inspection.native import metadata_facts
 from tests.inspect.test_format import crash
 from tests.support.inspect_files import make_file, make_netcdf
 from tests.support.processes import ran
@@ -22,7 +21,7 @@ MIB = 1 << 20
 
 
 def facts_of(path: Path) -> MetadataFacts:
-    facts = metadata_facts(path)
+    facts = inspect(path, sample=False).metadata
     assert facts is not None
     return facts
 
@@ -83,14 +82,24 @@ def test_space_is_that_of_h5stat(tmp_path: Path, make: Any, options: dict[str, A
     make(path, **options)
     ours, theirs = facts_of(path), h5stat(path)
     assert ours.raw_nbytes == theirs["raw"]
-    # The superblock's extension, and what keeps track of free space.
-    extra = 1024 if "fs_strategy" in options else 0
-    lost = ours.unaccounted_nbytes
-    assert lost is not None
-    assert theirs["unaccounted"] <= lost <= theirs["unaccounted"] + extra
-    # Object headers are read by 512 bytes, so that more may be read than is metadata.
+    # The superblock's extension, what keeps track of free space, and of chunks.
+    extra = 1200
+    assert abs(ours.unaccounted_nbytes - theirs["unaccounted"]) <= extra
     theirs["metadata"] -= options.get("userblock_size", 0)
-    assert 0.95 * theirs["metadata"] < ours.nbytes + extra
+    # A listing does not read the free space of heaps, nor a second order of names.
+    assert 0.7 * theirs["metadata"] - extra < ours.nbytes <= theirs["metadata"] + extra
+
+
+@needs_sizes
+def test_many_small_groups_lose_no_space(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver=("v110", "v110"), track_order=True) as file:
+        for i in range(100):
+            group = file.create_group(f"g{i}", track_order=True)
+            for k in range(10):
+                group.create_group(f"n{k}")
+    lost = facts_of(path).unaccounted_nbytes
+    assert abs(lost - h5stat(path)["unaccounted"]) <= 0.02 * path.stat().st_size
 
 
 @needs_sizes
@@ -101,7 +110,7 @@ def test_any_layout_and_type(tmp_path: Path, make: Any, compact_nbytes: int) -> 
     ours, theirs = facts_of(path), h5stat(path)
     # To h5stat, compact data is raw data; here it is part of its object header.
     assert ours.raw_nbytes == theirs["raw"] - compact_nbytes
-    assert ours.unaccounted_nbytes == theirs["unaccounted"]
+    assert abs(ours.unaccounted_nbytes - theirs["unaccounted"]) <= 256
 
 
 def test_phases(tmp_path: Path) -> None:
@@ -110,8 +119,8 @@ def test_phases(tmp_path: Path) -> None:
         file.create_dataset("x", (100, 100), "u1", chunks=(10, 10))
         file["x"][:] = 1
     facts = facts_of(path)
-    # The signature and the superblock in two parts, then the root group.
-    assert 3 <= facts.open_requests <= facts.list_requests
+    # The superblock and the root group lie side by side.
+    assert 1 == facts.open_requests < facts.list_requests
     assert facts.open_nbytes < facts.list_nbytes < 8192
     with h5py.File(path, "r+") as file:
         del file["x"]
@@ -174,10 +183,10 @@ def test_unclosed(tmp_path: Path) -> None:
 
 def test_not_hdf5(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
-    assert metadata_facts(path) is None
+    assert metadata_facts(path, 0) is None
     path.write_text("x" * 1000)
-    assert metadata_facts(path) is None
-    assert metadata_facts(tmp_path) is None
+    assert metadata_facts(path, 0) is None
+    assert metadata_facts(tmp_path, 0) is None
 
 
 @needs_sizes
@@ -192,37 +201,4 @@ def test_damaged_objects_are_left_out(tmp_path: Path) -> None:
     path.write_bytes(content)
     facts = facts_of(path)
     assert facts.raw_nbytes == 1000
-    assert facts.unaccounted_nbytes is not None
     assert facts.unaccounted_nbytes >= 2000
-
-
-def test_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "a.h5"
-    make_many(path)
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("chunkwise.inspection.metadata._Recorder.readinto", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        metadata_facts(path)
-    monkeypatch.undo()
-    assert metadata_facts(path) is not None
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 200), st.integers(1, 40)), min_size=1, max_size=20),
-    st.integers(0, 20),
-)
-def test_merged_intervals(pieces: list[tuple[int, int]], gap: int) -> None:
-    begins = np.array([begin for begin, _ in pieces])
-    first, last = merged(begins, begins + np.array([length for _, length in pieces]), gap)
-    assert (first < last).all()
-    assert (first[1:] > last[:-1] + gap).all()
-    covered = {at for begin, length in pieces for at in range(begin, begin + length)}
-    within = {at for begin, end in zip(first, last, strict=True) for at in range(begin, end)}
-    assert covered <= within
-    # What was added are gaps, each no longer than allowed and with bytes on both sides.
-    for at in within - covered:
-        assert any(at - back in covered for back in range(1, gap + 1))
-        assert any(at + ahead in covered for ahead in range(1, gap + 1))

@@ -1,6 +1,5 @@
 """What inspect says of indexes with much room and few chunks, and how it finds out."""
 
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,7 @@ import pytest
 from h5py import h5d, h5i, h5o
 
 import chunkwise
-from chunkwise.files import stored
-from chunkwise.inspection.metadata import metadata_facts
+from chunkwise.inspection.native import metadata_facts
 
 ROOM = 300_000
 
@@ -68,49 +66,6 @@ def test_arrays_are_not_gone_through(
     assert found.metadata.index_requests > 3
 
 
-LAYOUTS = list(
-    product(["earliest", ("v110", "v110"), "latest"], [0, 512], [{}, {"compression": "gzip"}])
-)
-
-
-@pytest.mark.parametrize(("libver", "userblock", "filters"), LAYOUTS)
-def test_looking_chunks_up_reads_what_listing_reads(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    libver: Any,
-    userblock: int,
-    filters: dict[str, Any],
-) -> None:
-    path = tmp_path / "a.h5"
-    rng = np.random.default_rng(0)
-    with h5py.File(path, "w", libver=libver, userblock_size=userblock) as file:
-        for number, (shape, maxshape) in enumerate(
-            [
-                ((9000,), (9000,)),
-                ((9000,), (None,)),
-                ((9000,), (20_000,)),
-                ((300, 40), (None, 40)),
-                ((30, 400), (30, None)),
-                ((30, 40), (None, None)),
-                ((7, 8, 9), (7, 80, 9)),
-            ]
-        ):
-            chunk = (1,) * len(shape)
-            made = file.create_dataset(
-                f"x{number}", shape, "i4", chunks=chunk, maxshape=maxshape, **filters
-            )
-            for _ in range(20):
-                made[tuple(rng.integers(0, n) for n in shape)] = 1
-        file.create_dataset("none", (9000,), "i4", chunks=(1,), **filters)
-        file["no chunks"] = np.arange(10)
-        nbytes = sum(each.id.get_storage_size() for each in file.values())
-    listed = metadata_facts(path)
-    monkeypatch.setattr(stored, "_FEW", 0)
-    assert metadata_facts(path) == listed
-    assert listed is not None
-    assert listed.raw_nbytes == nbytes
-
-
 def test_damage_is_no_error(tmp_path: Path) -> None:
     path = tmp_path / "a.h5"
     with h5py.File(path, "w", libver=("v110", "v110")) as file:
@@ -119,6 +74,6 @@ def test_damage_is_no_error(tmp_path: Path) -> None:
     content = path.read_bytes()
     assert content.count(b"FAHD") == 1
     path.write_bytes(content.replace(b"FAHD", b"XXXX"))
-    facts = metadata_facts(path)
+    facts = metadata_facts(path, 0)
     assert facts is not None
     assert facts.raw_nbytes == 1000

@@ -3,6 +3,7 @@
 HDF5 2.0 refuses them.
 """
 
+import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -99,6 +100,33 @@ def test_they_are_sound_and_a_copy_opens_everywhere(wide: Path, tmp_path: Path) 
     chunkwise.repack(wide, in_place=True)
     with h5py.File(wide) as file:
         assert file["g/x"][49, 9] == 499
+
+
+@pytest.mark.parametrize("suffix", [".json", ".cwi"])
+def test_an_index_has_them(wide: Path, tmp_path: Path, suffix: str) -> None:
+    made = tmp_path / f"wide{suffix}"
+    found = chunkwise.index(wide, made)
+    assert (found.left_out, found.chunks) == ((), 24 + (suffix == ".json"))
+    narrow = tmp_path / "narrow" / "wide.h5"
+    narrow.parent.mkdir()
+    write(narrow, chunks=(7, 4), compression=1)
+    chunkwise.index(
+        narrow, tmp_path / f"narrow{suffix}", url=str(wide) if suffix == ".json" else None
+    )
+    if suffix == ".json":
+        # Their headers are longer, so that chunks may lie elsewhere.
+        ours, theirs = (
+            json.loads((tmp_path / f"{name}.json").read_text())["refs"]
+            for name in ("wide", "narrow")
+        )
+        assert ours.keys() == theirs.keys()
+        content = wide.read_bytes(), narrow.read_bytes()
+        for key, one in ours.items():
+            pieces = [
+                bytes_[ref[1] : ref[1] + ref[2]] if isinstance(ref, list) else ref
+                for bytes_, ref in zip(content, (one, theirs[key]), strict=True)
+            ]
+            assert pieces[0] == pieces[1], key
 
 
 def test_what_only_references_lead_to_is_read(tmp_path: Path) -> None:

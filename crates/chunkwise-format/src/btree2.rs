@@ -150,6 +150,7 @@ impl<'s, 'a> BTree2<'s, 'a> {
             records_len.saturating_add(pointers_len).saturating_add(HEAD_LEN + CHECKSUM_LEN);
         let signature = if below.is_some() { b"BTIN" } else { b"BTLF" };
         let part = self.source.sealed(place, nbytes, signature)?;
+        self.source.takes(address, self.node_len);
         let mut fields = part.fields();
         fields.skip(4)?;
         fields.version(0)?;

@@ -28,6 +28,11 @@ pub trait Bytes: Sync {
         let _ = parts;
     }
 
+    /// A structure takes so many bytes from a position on, of which not all may be read.
+    fn takes(&self, position: u64, nbytes: u64) {
+        let _ = (position, nbytes);
+    }
+
     /// What went through filters before it was stored, `nbytes` bytes.  `mask` has a bit for each
     /// filter that was left out.  None where that cannot be done: metadata has filters in groups
     /// that were made so, which nearly nobody does.
@@ -71,6 +76,10 @@ impl<B: Bytes + ?Sized> Bytes for &B {
 
     fn expect(&self, parts: &[(u64, usize)]) {
         (**self).expect(parts);
+    }
+
+    fn takes(&self, position: u64, nbytes: u64) {
+        (**self).takes(position, nbytes);
     }
 
     fn unfilter(

@@ -50,6 +50,13 @@ impl<'f> Context<'f> {
     pub(crate) fn source(self) -> Source<'f> {
         source(self.bytes, &self.facts.superblock)
     }
+
+    /// Half of the most children of a node of groups, and half of the most symbols in a list.
+    pub(crate) fn group_k(self) -> [u16; 2] {
+        let superblock = &self.facts.superblock;
+        let stated = self.facts.extension.as_ref().ok().and_then(|extension| extension.btree_k);
+        stated.map_or([superblock.group_k, superblock.leaf_k], |[_, group, leaf]| [group, leaf])
+    }
 }
 
 fn source<'f>(bytes: &'f dyn Bytes, superblock: &Superblock) -> Source<'f> {

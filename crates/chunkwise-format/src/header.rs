@@ -98,6 +98,8 @@ pub(crate) struct Header<'a> {
     /// Whether the order is known in which attributes were made.
     pub(crate) tracks_attributes: bool,
     pub(crate) messages: Vec<Message<'a>>,
+    /// All messages, those too that are not kept; empty ones side by side are one.
+    count: u64,
     /// Where its blocks are, and how long without their checksums.
     pub(crate) blocks: Vec<(u64, u64)>,
 }
@@ -124,8 +126,8 @@ impl<'a> Header<'a> {
     fn old(source: &Source<'a>, start: &Part<'a>) -> Result<Self, FormatError> {
         let place = start.place();
         let mut fields = start.fields();
-        // Its version and how many messages it has, which are counted nowhere.
-        fields.skip(4)?;
+        fields.skip(2)?;
+        let count = fields.u16()?;
         let (reference_count, nbytes) = (fields.u32()?, fields.u32()?);
         let all = source.read(place, OLD_HEAD_LEN.saturating_add(nbytes.into()))?;
         let mut header = Self {
@@ -135,9 +137,14 @@ impl<'a> Header<'a> {
             times: None,
             tracks_attributes: false,
             messages: Vec::new(),
+            count: 0,
             blocks: Vec::new(),
         };
         header.follow(source, Block { part: all, head_len: OLD_HEAD_LEN }, 0)?;
+        // libhdf5 refuses more messages than it says, and takes fewer.
+        if header.count > u64::from(count) {
+            return Err(place.wrong("it has more messages than it says"));
+        }
         Ok(header)
     }
 
@@ -162,6 +169,7 @@ impl<'a> Header<'a> {
             times,
             tracks_attributes: flags & 4 != 0,
             messages: Vec::new(),
+            count: 0,
             blocks: Vec::new(),
         };
         header.follow(source, Block { part, head_len }, flags)?;
@@ -201,6 +209,9 @@ impl<'a> Header<'a> {
             }
             next.extend(later.into_iter().rev());
         }
+        let empty = |message: &Message<'_>| message.kind == kind::NIL;
+        let joined = self.messages.windows(2).filter(|two| two.iter().all(empty)).count();
+        self.count = self.messages.len().saturating_sub(joined) as u64;
         self.messages.retain(|message| !matches!(message.kind, kind::NIL | kind::CONTINUATION));
         Ok(())
     }

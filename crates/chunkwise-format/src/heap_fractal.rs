@@ -35,6 +35,8 @@ pub(crate) struct FractalHeap<'s, 'a> {
     root_stored: Option<Stored>,
     sealed_blocks: bool,
     huge_tree: Option<u64>,
+    /// What keeps track of its free space.
+    space: Option<u64>,
     table: Table,
     root: Option<u64>,
     /// Rows of the root's table; 0 where the root is a block of data.
@@ -118,7 +120,7 @@ impl<'s, 'a> FractalHeap<'s, 'a> {
         fields.length()?;
         let huge_tree = fields.address()?;
         fields.length()?;
-        fields.address()?;
+        let space = fields.address()?;
         fields.skip(widths.nbytes(0, 0, 8))?;
         let width = u64::from(fields.u16()?);
         let (start, most_direct) = (fields.length()?, fields.length()?);
@@ -157,10 +159,27 @@ impl<'s, 'a> FractalHeap<'s, 'a> {
             root_stored,
             sealed_blocks: flags & 2 != 0,
             huge_tree,
+            space,
             table,
             root,
             root_rows,
         })
+    }
+
+    /// Read what keeps track of its free space, which is needed for nothing else (format
+    /// specification, III.J).
+    pub(crate) fn check_space(&self) -> Result<(), FormatError> {
+        let Some(address) = self.space else { return Ok(()) };
+        let place = Place::new(Structure::FreeSpace, address);
+        let part = self.source.sealed(place, self.source.widths().nbytes(18, 1, 7), b"FSHD")?;
+        let mut fields = part.fields();
+        // Versions and counts, then what is of use in writing.
+        fields.skip(self.source.widths().nbytes(14, 0, 5))?;
+        let (sections, _, nbytes) = (fields.address()?, fields.length()?, fields.length()?);
+        if let Some(sections) = sections {
+            self.source.takes(sections, nbytes);
+        }
+        Ok(())
     }
 
     /// The object with this ID; the errors of what is made of it name `structure`.

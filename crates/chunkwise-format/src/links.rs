@@ -93,7 +93,8 @@ fn each(
     if let Some(message) = header.first(kind::SYMBOL_TABLE) {
         let mut fields = message.part.fields();
         let (tree, heap) = (fields.defined()?, fields.defined()?);
-        return symbol_table::each(&source, tree, heap, name, each, lost);
+        let tree = symbol_table::Tree { address: tree, k: context.group_k(), heap };
+        return symbol_table::each(&source, &tree, name, each, lost);
     }
     let Some(message) = header.first(kind::LINK_INFO) else { return Ok(()) };
     let kept = Kept::read(message.part.fields())?;

@@ -2,6 +2,7 @@
 
 use crate::attribute::Attribute;
 use crate::attributes;
+use crate::btree2::BTree2;
 use crate::checksum::checksum;
 use crate::context::Context;
 use crate::dataspace::{Dataspace, Dims};
@@ -12,6 +13,7 @@ use crate::fields::{Place, until_zero};
 use crate::fill_value::FillValue;
 use crate::filters::{self, Filter};
 use crate::header::{Header, kind};
+use crate::heap_fractal::FractalHeap;
 use crate::index::{ChunkRecord, ChunkTable};
 use crate::layout::{self, Layout};
 use crate::link::Link;
@@ -188,6 +190,30 @@ impl<'f> Object<'f> {
     /// Whether the order is known in which attributes were made.
     pub fn tracks_attributes(&self) -> bool {
         self.header.tracks_attributes
+    }
+
+    /// Read what is needed for nothing else: B-trees by creation order, and what keeps track of
+    /// the free space of heaps.
+    ///
+    /// # Errors
+    /// Something of it is damaged.
+    pub fn check_rest(&self) -> Result<(), FormatError> {
+        let check = |kind, count_len| {
+            let Some(message) = self.header.first(kind) else { return Ok(()) };
+            let mut fields = message.part.fields();
+            fields.version(0)?;
+            let flags = fields.u8()?;
+            fields.skip(if flags & 1 != 0 { count_len } else { 0 })?;
+            let source = self.context.source();
+            if let Some(heap) = fields.address()? {
+                FractalHeap::open(&source, heap)?.check_space()?;
+            }
+            // The B-tree by name.
+            fields.address()?;
+            let tree = if flags & 2 != 0 { fields.address()? } else { None };
+            tree.map_or(Ok(()), |tree| BTree2::open(&source, tree)?.each(&mut |_| Ok(())))
+        };
+        self.named(check(kind::LINK_INFO, 8).and_then(|()| check(kind::ATTRIBUTE_INFO, 2)))
     }
 
     /// What a message of a kind is, wherever its content is.

@@ -100,9 +100,25 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// A structure takes so many bytes, of which not all are read.
+    pub(crate) fn takes(&self, address: u64, nbytes: u64) {
+        self.bytes.takes(self.base.saturating_add(address), nbytes);
+    }
+
     /// So many bytes, or fewer where the file ends earlier.
     pub(crate) fn read_most(&self, place: Place, nbytes: u64) -> Result<Part<'a>, FormatError> {
         self.read(place, nbytes.min(self.end().saturating_sub(place.address)).max(1))
+    }
+
+    /// A structure of so many bytes in a room that is larger; the room too, where the file has it.
+    pub(crate) fn read_room(
+        &self,
+        place: Place,
+        nbytes: u64,
+        room_nbytes: u64,
+    ) -> Result<Part<'a>, FormatError> {
+        let room = room_nbytes.min(self.end().saturating_sub(place.address));
+        self.read(place, nbytes.max(room))
     }
 
     /// A structure that has this signature and ends with a checksum, which is taken off.

@@ -54,4 +54,4 @@ pub use maker::Witness;
 pub use probe::ChunkConventions;
 pub use tally::{Calls, FilterTally, SLOT_COUNT, TallySlot, decodes, tally, tally_slot};
 pub use version::LibraryVersion;
-pub use written::{grid_and_written, look_up_written, written_chunks, written_origins};
+pub use written::{grid_and_written, written_chunks, written_origins};

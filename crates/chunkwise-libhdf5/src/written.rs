@@ -49,37 +49,6 @@ pub unsafe fn written_origins(
     Ok(index.positions().take(most).map(|position| origin_of(&grid, position)).collect())
 }
 
-/// Have libhdf5 look up, in `dataset`, every chunk that is written in `same`.
-///
-/// It reads of the index what listing all of it reads, and takes time for written chunks only.
-///
-/// # Errors
-/// As of [`written_chunks`], of `same`.
-///
-/// # Safety
-/// Live handles of this library, of one dataset, which two opened files may have opened.
-pub unsafe fn look_up_written(
-    library: &Library,
-    dataset: hid_t,
-    same: hid_t,
-) -> Result<(), Unsuited> {
-    // SAFETY: the caller's contract.
-    let (grid, index) = unsafe { grid_and_written(library, same, FileBytes::default())? };
-    library.locked(|api| {
-        for position in index.positions() {
-            let mut nbytes = 0;
-            let origin = origin_of(&grid, position);
-            // SAFETY: as above; the chunk lies in the grid, and the pointers are valid.
-            unsafe {
-                let status =
-                    (api.H5Dget_chunk_storage_size)(dataset, origin.as_ptr(), &raw mut nbytes);
-                api.checked("H5Dget_chunk_storage_size", status)?;
-            }
-        }
-        Ok(())
-    })
-}
-
 fn origin_of(grid: &ChunkGrid, position: u64) -> Vec<u64> {
     grid.chunk_index(position).iter().zip(grid.chunk()).map(|(index, len)| index * len).collect()
 }

@@ -3,6 +3,7 @@
 //! `chunkwise-format` makes records of bytes; here the bytes come from a file, datasets become
 //! those of the engine, and all objects of a file are listed.
 
+mod account;
 mod damage;
 mod index;
 mod listing;
@@ -15,6 +16,7 @@ mod stored;
 mod types;
 mod values;
 
+pub use account::{Account, Reads};
 pub use index::{MOST_LISTED, Stored as StoredKind, StoredIndex, Unread, Wanted, end_of_data};
 pub use listing::{Entry, Facts, Found, Shown, Stored as StoredFacts};
 pub use mapped::{Absent, Mapped};

@@ -140,15 +140,6 @@ impl PyLibrary {
         found.map_err(|error| unread_index(py, &error))
     }
 
-    /// Have libhdf5 look up each chunk that is written in `same_id`.  The handles must be of
-    /// this library, as above.
-    fn look_up_written(&self, py: Python<'_>, dataset_id: i64, same_id: i64) -> PyResult<()> {
-        // SAFETY: live handles of this library, by the contract above.
-        let done =
-            unsafe { chunkwise_libhdf5::look_up_written(&self.library, dataset_id, same_id) };
-        done.map_err(|error| unread_index(py, &error))
-    }
-
     /// Whether chunks at the edge of a dataset are stored without filters.  The handle must be
     /// of this library, as above.
     fn unfiltered_partial_chunks(&self, py: Python<'_>, dataset_id: i64) -> PyResult<bool> {

@@ -9,11 +9,11 @@ use chunkwise_format::{
     Attribute, Class, Dataspace, FormatError, Kind, Layout, Object, Target, Value,
 };
 use chunkwise_metadata::{
-    Entry, Facts, Found, Metadata, Shown, StoredFacts, Values, trimmed, type_of,
+    Account, Entry, Facts, Found, Metadata, Shown, StoredFacts, Values, trimmed, type_of,
 };
 use numpy::PyArrayDescr;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::dataset::PyDataset;
 use crate::errors::raise;
@@ -126,6 +126,27 @@ impl PyMetadata {
     fn shape<'py>(&self, py: Python<'py>, address: u64) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let found = self.metadata.shape(address).map_err(|error| damaged(py, &error))?;
         found.map(|shape| PyTuple::new(py, &shape)).transpose()
+    }
+
+    /// What opening and listing the file costs (see `_native.pyi`).
+    fn account<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let Some(account) = py.detach(|| self.metadata.account()) else { return Ok(None) };
+        let Account { opening, listing, indexes, .. } = account;
+        let items = [
+            ("open_requests", opening.requests),
+            ("open_nbytes", opening.nbytes),
+            ("list_requests", opening.requests.saturating_add(listing.requests)),
+            ("list_nbytes", opening.nbytes.saturating_add(listing.nbytes)),
+            ("index_requests", indexes.requests),
+            ("index_nbytes", indexes.nbytes),
+            ("nbytes", account.nbytes),
+            ("extents", account.extents),
+            ("span_nbytes", account.span_nbytes),
+            ("blocks", account.blocks),
+            ("raw_nbytes", account.raw_nbytes),
+            ("unaccounted_nbytes", account.rest_nbytes),
+        ];
+        items.into_py_dict(py).map(Some)
     }
 
     /// The version of the message that says how a dataset is stored; None if nothing says it.

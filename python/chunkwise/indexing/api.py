@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +17,7 @@ from chunkwise import _native
 from chunkwise.errors import CannotWriteError, ChunkwiseError, UsageError
 from chunkwise.files.durable import placed, require_free
 from chunkwise.files.leading import External, checked
+from chunkwise.files.mended import open_mended, wide_lengths
 from chunkwise.files.opening import open_h5, refuse_url
 from chunkwise.grammar import parse_size
 from chunkwise.handles.handle import SUFFIX
@@ -243,8 +244,16 @@ class _Opened:
 def _opened_here(name: str) -> Iterator[_Opened]:
     with open_h5(name) as file:
         plain = file.id.get_access_plist().get_driver() == h5fd.SEC2
-        content = LocalContent(file.id.get_vfd_handle()) if plain else None
-        yield _Opened(file, os.stat(name).st_size, content)  # noqa: PTH116 (a string)
+        descriptor = file.id.get_vfd_handle() if plain else None
+        content = None if descriptor is None else LocalContent(descriptor)
+        found = _Opened(file, os.stat(name).st_size, content)  # noqa: PTH116 (a string)
+        mended = None if descriptor is None else wide_lengths(name)
+        if descriptor is None or mended is None:
+            yield found
+            return
+        storage = _native.Storage.of_descriptor(descriptor)
+        with open_mended(name, mended) as shown:
+            yield replace(found, file=shown, storage=storage)
 
 
 @contextmanager

@@ -285,10 +285,10 @@ class FormatFacts:
 
 @dataclass(frozen=True, slots=True)
 class MetadataFacts:
-    """What opening the file and listing everything in it reads, call by call.
+    """What opening the file and listing everything in it reads.
 
-    Recorded while libhdf5 did just that through a file object, so that these are
-    libhdf5's own requests; from object storage without a cache each would be one.
+    The requests are those of a reader that fetches one structure after the other (an object
+    header, a node of an index), at least 512 bytes at a time, and keeps them.
     """
 
     open_requests: int  # Reads to open the file and its root group
@@ -297,16 +297,15 @@ class MetadataFacts:
     list_nbytes: int
     index_requests: int  # Further reads for all chunk indexes
     index_nbytes: int
-    nbytes: int  # Bytes of the file that were read by any of these, each counted once
+    nbytes: int  # Bytes of all these structures
     extents: int  # Separate places of the file that they lie in, gaps up to 4 KiB ignored
     span_nbytes: int  # From the first of these bytes to the last
     # 1 MiB blocks of the file that hold any of them: requests of a reader that fetches and caches
     # such blocks.
     blocks: int
     raw_nbytes: int  # Bytes of the datasets' data in this file
-    # What is left of the file: lost space, and heaps of variable-length data; None before h5py
-    # 3.11, which does not tell the sizes of objects.
-    unaccounted_nbytes: int | None
+    # What is left of the file: lost space, and heaps of variable-length data
+    unaccounted_nbytes: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,7 @@ from chunkwise.inspection.dimensions import coordinates
 from chunkwise.inspection.facts import FileFacts, FormatFacts, MetadataFacts, ObjectFacts
 from chunkwise.inspection.findings import find
 from chunkwise.inspection.format import format_facts
-from chunkwise.inspection.metadata import recorded
-from chunkwise.inspection.native import listed
+from chunkwise.inspection.native import listed, metadata_facts
 from chunkwise.inspection.patterns import pattern_facts
 from chunkwise.inspection.sampling import choose, take_sample
 from chunkwise.inspection.stated import can_be_chunked, of_each
@@ -160,7 +159,7 @@ def inspect(
         Read some chunks of the dataset, or of the file's largest ones, to measure how fast they
         decode and how well they compress.
     metadata : bool
-        Record the reads that opening the file needs; not done for one dataset.
+        Count the reads that opening the file needs; not done for one dataset.
 
     Returns
     -------
@@ -231,11 +230,7 @@ def _look(
     """Inspect a file as it is, or beyond the end that it states too early."""
     # Without a cache, so that a chunk read twice for its speed is decoded twice.
     with open_readable(path, rdcc_nbytes=0) if early is None else open_mended(path, early) as file:
-        cost, is_sound = None, False
-        if metadata and dataset is None:
-            cost, is_sound = recorded(path, early)
-        # What HDF5 refuses, it has words for.
-        found = _collected(file, dataset, native=is_sound)
+        found = _collected(file, dataset)
         collected = found.facts
         if sample:
             collected = _sampled(found, collected)
@@ -247,12 +242,13 @@ def _look(
                 _with_patterns(each, served, dataset, stated.get(each.path, ()))
                 for each in collected
             ]
-        format_of = format_facts(file, tuple(collected), path, found.type_versions)
         format_of = replace(
-            format_of,
+            format_facts(file, tuple(collected), path, found.type_versions),
             early_end=None if early is None else early.stated,
             refused=None if early is None or early.is_end else early.said,
         )
+        whole = metadata and dataset is None
+        cost = metadata_facts(path, format_of.free_nbytes) if whole else None
         nbytes = Path(path).stat().st_size
         facts = _facts(os.fspath(path), nbytes, format_of, cost, collected)
     usual = served == everyone()
@@ -323,9 +319,9 @@ class _Collected(NamedTuple):
         return {**self.identifiers, **known}
 
 
-def _collected(file: h5py.File, dataset: str | None, *, native: bool) -> _Collected:
+def _collected(file: h5py.File, dataset: str | None, *, native: bool = True) -> _Collected:
     """Collect the facts about each object, by the file's own bytes where that can be."""
-    found = listed(file) if native else None
+    found = listed(file) if native and dataset is None else None
     if found is not None:
         return _Collected(file, found.facts, {}, found.type_versions)
     if dataset is None:

@@ -1,4 +1,4 @@
-"""What do a file's own bytes say of all its objects, at once and without libhdf5?
+"""What do a file's own bytes say of all its objects, and what does it cost to list them?
 
 The facts are those of `chunkwise.inspection.collect`, which asks libhdf5.  It is asked here about
 one object if that has something that is not known here, or damaged.
@@ -7,7 +7,9 @@ one object if that has something that is not known here, or damaged.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -17,7 +19,7 @@ from h5py import h5o, h5t
 
 from chunkwise import _native
 from chunkwise.errors import UsageError
-from chunkwise.files.native import open_metadata
+from chunkwise.files.native import damaged_metadata, open_metadata
 from chunkwise.files.objects import HDF5_ERRORS, Address, Entry, Kind, address_of, encode_name
 from chunkwise.files.opening import has_variable_length
 from chunkwise.grammar import Filter, Pipeline
@@ -25,7 +27,7 @@ from chunkwise.inspection.chunks import facts_of_census
 from chunkwise.inspection.collect import is_available, object_facts, ratio_of
 from chunkwise.inspection.datatypes import ByteOrder, byte_order, describe
 from chunkwise.inspection.dimensions import short
-from chunkwise.inspection.facts import DatasetFacts, ObjectFacts
+from chunkwise.inspection.facts import DatasetFacts, MetadataFacts, ObjectFacts
 from chunkwise.inspection.fill import in_words
 
 # What H5Tencode writes before the message of a type.
@@ -37,6 +39,21 @@ _NUMBERS: Final = frozenset(
 # By their numbers in the file.
 _FILL_TIMES: Final = ("alloc", "never", "if set")
 _ALLOCATION_TIMES: Final = (None, "early", "late", "incremental")
+
+
+def metadata_facts(path: str | os.PathLike[str], free_nbytes: int) -> MetadataFacts | None:
+    """Count what opening and listing a file costs, which may be damaged.
+
+    `free_nbytes` is what it keeps track of.  To what is unaccounted, ``h5stat -S`` adds what
+    manages free space, and takes off shared messages and the superblock's extension.  To both,
+    global heaps, in which data of variable length lies, are unaccounted.
+    """
+    metadata = damaged_metadata(path)
+    found = None if metadata is None else metadata.account()
+    if found is None:
+        return None
+    facts = MetadataFacts(**found)
+    return replace(facts, unaccounted_nbytes=max(0, facts.unaccounted_nbytes - free_nbytes))
 
 
 class Listed(NamedTuple):

@@ -133,6 +133,7 @@ impl<'s> Array<'_, 's> {
         each: &mut Each<'_>,
     ) -> Result<(), FormatError> {
         let page_len = self.page.saturating_mul(self.entry_len).saturating_add(CHECKSUM_LEN);
+        self.source.takes(address, written.pages.saturating_mul(page_len));
         for number in written.numbers() {
             let begin = number.saturating_mul(self.page);
             let elements = count.saturating_sub(begin).min(self.page);

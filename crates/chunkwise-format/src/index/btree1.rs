@@ -60,7 +60,7 @@ pub(super) fn read(
             return Err(place.wrong("it is of another level than its parent says"));
         }
         let entries_len = count.saturating_mul(entry_len).saturating_add(key_len);
-        let node = source.read(place, head_len.saturating_add(entries_len))?;
+        let node = source.read_room(place, head_len.saturating_add(entries_len), full_len)?;
         let mut fields = node.fields();
         fields.skip(head_len)?;
         let out_of_order = || place.wrong("its keys are out of order");

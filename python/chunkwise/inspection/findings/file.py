@@ -203,7 +203,7 @@ def cloud_unready(facts: FileFacts) -> Iterator[Unspelled]:
 def lost_space(facts: FileFacts) -> Iterator[Unspelled]:
     """Find a file with much unused space."""
     found = facts.metadata
-    if found is None or found.unaccounted_nbytes is None or _has_unknown_space(facts):
+    if found is None or _has_unknown_space(facts):
         return
     # Space that a writer has taken and not yet linked looks like lost space.
     if facts.file_format.flags:
