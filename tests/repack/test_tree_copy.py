@@ -205,6 +205,8 @@ def test_a_missing_filter_stays_or_is_named(committed: bool, tmp_path: Path) -> 
     dcpl = h5p.create(h5p.DATASET_CREATE)
     dcpl.set_chunk((10,))
     dcpl.set_filter(h5py.h5z.FILTER_LZF, 0)  # not an optional one, as h5py's is
+    # A time may hold the filter's number; that of the type lies before it.
+    dcpl.set_obj_track_times(False)
     with h5py.File(source, "w") as file:
         group, space = file.create_group("group"), h5s.create_simple((100,))
         datatype = h5py.h5t.STD_I32LE.copy()
@@ -213,9 +215,10 @@ def test_a_missing_filter_stays_or_is_named(committed: bool, tmp_path: Path) -> 
         h5d.create(group.id, b"x", datatype, space, dcpl)
     stored = source.read_bytes()
     number = h5py.h5z.FILTER_LZF.to_bytes(2, "little")
-    assert stored.count(number) == 1
+    before, found, after = stored.rpartition(number)
+    assert found
     # The filter's number becomes one that nobody has.
-    source.write_bytes(stored.replace(number, b"\xf0\xff"))
+    source.write_bytes(before + b"\xf0\xff" + after)
     if committed:
         named = r"from\.h5: /group/x: .*lacks its filter 65520"
         with pytest.raises(CannotWriteError, match=named):

@@ -235,7 +235,8 @@ impl Listing<'_> {
         let datatype = object.datatype().ok()??;
         let dataspace = object.dataspace().ok()??;
         let filters = object.filters().ok()?;
-        if !object.external_files().ok()?.is_empty() {
+        // HDF5 2.0 refuses wide lengths of chunks, and has to say so.
+        if !object.external_files().ok()?.is_empty() || object.narrowed().ok()?.is_some() {
             return None;
         }
         let is_null = dataspace == Dataspace::Null;

@@ -230,18 +230,12 @@ def _look(
     """Inspect a file as it is, or beyond the end that it states too early."""
     # Without a cache, so that a chunk read twice for its speed is decoded twice.
     with open_readable(path, rdcc_nbytes=0) if early is None else open_mended(path, early) as file:
-        found = _collected(file, dataset)
-        collected = found.facts
-        if sample:
-            collected = _sampled(found, collected)
-        aside = coordinates(found.datasets()) if access and dataset is None else {}
-        stated = of_each(access, file, collected, aside) if access else {}
-        collected = _with_purposes(file, collected, stated)
-        if dataset is not None or sample:
-            collected = [
-                _with_patterns(each, served, dataset, stated.get(each.path, ()))
-                for each in collected
-            ]
+        look = partial(_gathered, file, dataset, access, served, sample=sample)
+        try:
+            found, collected, stated = look(native=True)
+        except HDF5_ERRORS:
+            # What HDF5 refuses, it has words for.
+            found, collected, stated = look(native=False)
         format_of = replace(
             format_facts(file, tuple(collected), path, found.type_versions),
             early_end=None if early is None else early.stated,
@@ -258,6 +252,30 @@ def _look(
         if usual and (answer := kept(facts.path, path, question(patterns))) is not None
     }
     return replace(facts, findings=find(facts, served, stated, measured))
+
+
+def _gathered(
+    file: h5py.File,
+    dataset: str | None,
+    access: Sequence[str],
+    served: tuple[Reader, ...],
+    *,
+    sample: bool,
+    native: bool,
+) -> tuple[_Collected, list[ObjectFacts], dict[str, tuple[Pattern, ...]]]:
+    """Collect the facts about each object, with what a sample of it and its purpose say."""
+    found = _collected(file, dataset, native=native)
+    collected = found.facts
+    if sample:
+        collected = _sampled(found, collected)
+    aside = coordinates(found.datasets()) if access and dataset is None else {}
+    stated = of_each(access, file, collected, aside) if access else {}
+    collected = _with_purposes(file, collected, stated)
+    if dataset is not None or sample:
+        collected = [
+            _with_patterns(each, served, dataset, stated.get(each.path, ())) for each in collected
+        ]
+    return found, collected, stated
 
 
 def inspect_open(file: h5py.File, name: str, nbytes: int) -> FileFacts:
