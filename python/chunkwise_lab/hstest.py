@@ -1,4 +1,8 @@
-"""Does each reader read complex selections of a dataset right, and how fast?"""
+"""Does each reader read complex selections of a dataset right, and how fast?
+
+As *h5_hstest*, the tool of paper 003: unions of cells between random cut planes, read one
+after the other.  Every element is compared with a plain read of everything.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""How are plain lines and JSON printed, for all names of files?"""
+"""How are plain lines and JSON printed, for all names of files?
+
+Like `chunkwise.cli.terminal`, but without the imports that a console needs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""How are the facts about a file's objects collected?"""
+"""How are the facts about a file's objects collected?
+
+Only metadata is read here: object headers, links and chunk indexes, never data.
+"""
 
 from __future__ import annotations
 

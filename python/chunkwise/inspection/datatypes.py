@@ -1,4 +1,8 @@
-"""What is an HDF5 datatype called in a word or two, and which byte order has it?"""
+"""What is an HDF5 datatype called in a word or two, and which byte order has it?
+
+Described from the HDF5 type itself and not from NumPy's, because a file may hold
+types that NumPy lacks.
+"""
 
 from __future__ import annotations
 

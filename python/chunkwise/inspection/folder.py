@@ -1,4 +1,7 @@
-"""Which files does the user mean, and how do many files compare?"""
+"""Which files does the user mean, and how do many files compare?
+
+A folder's files are chosen by HDF5's signature, never by their names.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What does reading a dataset along each dimension, or across it, cost?"""
+"""What does reading a dataset along each dimension, or across it, cost?
+
+Arithmetic on shapes, with the speed of a sample of the data: nothing is read here.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""What can be varied from trial to trial, and how is it written?"""
+"""What can be varied from trial to trial, and how is it written?
+
+An axis is a field of `Trial`, or determines several of them (the access pattern, the
+variant).  Values are text, in the grammar of the command line and of TOML files;
+``default`` keeps the library's own value.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""How does the same data get into a netCDF-3 file, so that a trial can read it there?"""
+"""How does the same data get into a netCDF-3 file, so that a trial can read it there?
+
+netCDF-C itself writes it, from the elements in C order.
+"""
 
 from __future__ import annotations
 

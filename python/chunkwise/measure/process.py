@@ -1,4 +1,8 @@
-"""How is a program started, timed, watched and ended?"""
+"""How is a program started, timed, watched and ended?
+
+Everything that is measured in a process of its own is started here: bench's trials, peers that
+wait for their turn, programs as their users start them, and, behind a launcher, ranks of MPI.
+"""
 
 from __future__ import annotations
 

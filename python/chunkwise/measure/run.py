@@ -1,4 +1,8 @@
-"""What happens in one run, from a space of parameters to results?"""
+"""What happens in one run, from a space of parameters to results?
+
+Settings that make no sense are found before anything is written.  Files that are written for the
+run are removed at its end.
+"""
 
 from __future__ import annotations
 

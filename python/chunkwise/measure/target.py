@@ -1,4 +1,8 @@
-"""What is measured: which dataset, of which shape, stored how?"""
+"""What is measured: which dataset, of which shape, stored how?
+
+Everything that can make a measurement pointless is found here, before any
+worker is started.
+"""
 
 from __future__ import annotations
 

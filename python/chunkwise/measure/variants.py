@@ -1,4 +1,10 @@
-"""What would the same data cost in other chunks, or with other filters?"""
+"""What would the same data cost in other chunks, or with other filters?
+
+If the file does not have a variant, bench writes it to a scratch file from the dataset's own
+data.  For a dataset that is too large it takes a sample: whole slabs of chunks, spread over
+the slowest dimension.  Then every variant is made from that sample, also the stored one, so
+that all of them hold the same.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Where is the libhdf5 of another version of h5py or netCDF4, such as ``h5py==3.8.0``?"""
+"""Where is the libhdf5 of another version of h5py or netCDF4, such as ``h5py==3.8.0``?
+
+In its wheel, which pip downloads when it is first needed.  Of the wheel the libraries are kept, in
+the user's folder for caches; no old Python is needed to load them.
+"""
 
 from __future__ import annotations
 

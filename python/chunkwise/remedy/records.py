@@ -1,4 +1,8 @@
-"""Which remedies are there, what does each need, and for whom is it?"""
+"""Which remedies are there, what does each need, and for whom is it?
+
+They are data: checks make them, and what compares, joins or leaves out remedies looks at these
+records.  `spelling` has the lines.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""What is one trial asked to do, and what does it report?"""
+"""What is one trial asked to do, and what does it report?
+
+A `Trial` goes to a worker process as JSON; a `Measurement` comes back as JSON.
+Both are flat, so that a list of measurements is a tidy table: one row a trial,
+with the machine, the library versions and every parameter in it.
+"""
 
 from __future__ import annotations
 

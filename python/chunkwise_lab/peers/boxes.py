@@ -1,4 +1,8 @@
-"""Which unions of hyperslabs does paper 003 read?"""
+"""Which unions of hyperslabs does paper 003 read?
+
+Each dimension is cut at random planes; each cell between them is selected with a
+probability of one half.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Who reads data, besides chunkwise, and how is each asked?"""
+"""Who reads data, besides chunkwise, and how is each asked?
+
+Each is asked in its own best way for a selection (see `picks`), from a file that it has open and
+a dataset that it has not yet read from, so that loading the chunk index is part of the
+reading, as it is for a user.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""In which order do the readers of a comparison read?"""
+"""In which order do the readers of a comparison read?
+
+Each in a process of its own, all of them waiting while one reads; in turns (A B C, B C A,
+...), so that a machine that slows down slows all.  One that takes long is asked less often,
+but three times at least.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""How is what was measured shown, on a terminal and in docs/benchmarks.md?"""
+"""How is what was measured shown, on a terminal and in docs/benchmarks.md?
+
+Both are drawn from the JSON, so that a table can be drawn again without measuring again.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What does a worker run, and what does that give?"""
+"""What does a worker run, and what does that give?
+
+A task is a generator function that yields one callable; each call of it is one sample, with
+a clock of its own around the reading alone.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""How is a report written as one page that needs no other file?"""
+"""How is a report written as one page that needs no other file?
+
+Style, script, plotly.js and the plots' data are inside; a content policy forbids the page to
+load anything.
+"""
 
 from __future__ import annotations
 

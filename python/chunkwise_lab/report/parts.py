@@ -1,4 +1,7 @@
-"""How is each part of a report written as HTML?"""
+"""How is each part of a report written as HTML?
+
+Every text goes through `escape`; nothing else may come from results.
+"""
 
 from __future__ import annotations
 

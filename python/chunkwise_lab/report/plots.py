@@ -1,4 +1,8 @@
-"""How is a chart drawn on the page?"""
+"""How is a chart drawn on the page?
+
+As plotly's own description of a figure.  The page's style sheet gives texts and lines their
+colours, so that they follow light, dark and paper.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""How does a sample of any size get into a file?"""
+"""How does a sample of any size get into a file?
+
+Slab by slab, each of whole chunks: threads generate and, where the filters are
+shuffle and deflate alone, encode them; one thread writes, in order, so that the
+file does not depend on the number of threads.  Other filters are libhdf5's.
+"""
 
 from __future__ import annotations
 

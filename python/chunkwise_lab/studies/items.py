@@ -1,4 +1,7 @@
-"""What do the five papers say, item by item, and what became of each here?"""
+"""What do the five papers say, item by item, and what became of each here?
+
+``items.toml`` has the items; experiments and verdicts are those of saved results.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Which libhdf5s and zlibs are on this machine, so that they can be compared?"""
+"""Which libhdf5s and zlibs are on this machine, so that they can be compared?
+
+Of libhdf5: h5py's own, those of Debian's packages, the one in netCDF4's wheel, and those that the
+user names.  Of zlib: those that can replace the one that libhdf5 calls.
+"""
 
 from __future__ import annotations
 

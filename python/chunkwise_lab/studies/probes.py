@@ -1,4 +1,8 @@
-"""What does a study measure that no access pattern can express?"""
+"""What does a study measure that no access pattern can express?
+
+A probe takes a `Context` and gives points, each with its records: like a trial's, with
+``status`` and its own figures.
+"""
 
 from __future__ import annotations
 

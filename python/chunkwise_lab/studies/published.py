@@ -1,4 +1,8 @@
-"""What is measured today beside each value that the paper printed?"""
+"""What is measured today beside each value that the paper printed?
+
+Published values keep their tables: those of one source stand together, each with the times of
+all readers that measured the same today.
+"""
 
 from __future__ import annotations
 

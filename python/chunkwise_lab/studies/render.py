@@ -1,4 +1,8 @@
-"""What does a study print at its end, on a terminal of 80 columns?"""
+"""What does a study print at its end, on a terminal of 80 columns?
+
+An experiment's question, its figures beside the published ones, and the verdict on each of
+the paper's claims; then which of its advice still holds, and where the results are.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""What happens when a study is run, experiment by experiment?"""
+"""What happens when a study is run, experiment by experiment?
+
+Data is generated, each run's space goes to `chunkwise.measure.run`, and its results are
+collected.  Each trial is saved as soon as it is done, and the results after each experiment, so
+that a stopped study can continue.  What cannot be measured on this machine is left
+out, with a reason.  Only a failure that concerns everything, such as a full disk, ends the study.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What is wrong with a file, as far as its facts can tell?"""
+"""What is wrong with a file, as far as its facts can tell?
+
+Each module looks at one subject; a check takes facts and yields findings, and reads
+nothing of the file itself.  docs/findings.md explains each code.
+"""
 
 from __future__ import annotations
 

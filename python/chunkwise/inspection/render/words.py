@@ -1,4 +1,8 @@
-"""How is one fact put into words?"""
+"""How is one fact put into words?
+
+A dataset has the same words in one line of the tree and on its own page.
+Text from a file is escaped here, before it reaches a terminal.
+"""
 
 from __future__ import annotations
 

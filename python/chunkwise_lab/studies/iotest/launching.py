@@ -1,4 +1,8 @@
-"""How does a process that is no rank start ranks, and get their measurements?"""
+"""How does a process that is no rank start ranks, and get their measurements?
+
+A probe of a study: for each number of ranks mpiexec starts the worker, which writes one record a
+line, and says what the ranks do.
+"""
 
 from __future__ import annotations
 

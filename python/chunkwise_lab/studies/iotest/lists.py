@@ -1,4 +1,7 @@
-"""How does HDF5 get a combination? As property lists, made once for each."""
+"""How does HDF5 get a combination?  As property lists, made once for each.
+
+h5py does not offer collective metadata; it is set by a call of the libhdf5 that h5py uses.
+"""
 
 from __future__ import annotations
 

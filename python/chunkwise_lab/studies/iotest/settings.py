@@ -1,4 +1,7 @@
-"""What does a walk measure, and which values of it make no sense?"""
+"""What does a walk measure, and which values of it make no sense?
+
+The names are hdf5-iotest's, so that one INI file serves both programs.
+"""
 
 from __future__ import annotations
 

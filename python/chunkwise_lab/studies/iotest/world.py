@@ -1,4 +1,8 @@
-"""Which ranks are there, and can they write one file with h5py?"""
+"""Which ranks are there, and can they write one file with h5py?
+
+`chunkwise.mpi.ranks` makes ranks fail and end together.  Timed code waits by MPI's
+own calls, as in hdf5-iotest.
+"""
 
 from __future__ import annotations
 
