@@ -329,7 +329,7 @@ CHUNKWISE = Path(sys.executable).with_name("chunkwise")
         (["a.nc"], 2, "chunkwise repack a.nc a_nc4.nc"),
         (["cut.h5"], 1, "truncated"),
         (["empty.h5"], 1, "the file is empty"),
-        (["cat.h5"], 2, "did you mean 'cut.h5'?"),
+        (["cat.h5"], 2, "did you mean 'cut.h5'"),
         (["runs"], 2, "a directory"),
         (["sound.h5", "temprature"], 2, "did you mean '/temperature'?"),
         (["sound.h5", "g"], 2, "'/g/x'"),

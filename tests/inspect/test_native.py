@@ -8,7 +8,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chunkwise.files.contained import contained_each
@@ -199,6 +199,8 @@ def test_a_file_that_this_process_writes_is_left_to_libhdf5(tmp_path: Path) -> N
 
 
 @given(at=st.integers(0, 5000), byte=st.integers(0, 255))
+@example(at=16, byte=1)  # Names in a node of a group
+@example(at=18, byte=0)  # Its children
 def test_a_changed_byte_is_damage_both_ways(
     at: int, byte: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -17,7 +17,6 @@ import pytest
 
 from chunkwise import patterns
 from chunkwise.running import environment, telling, trace
-from chunkwise_lab.report.build import report
 from tests.running import test_in_c
 from tests.support.processes import ran
 from tests.support.tools import require_tool
@@ -98,12 +97,6 @@ def test_what_a_program_reads(only: bool, folder: Path) -> None:
     assert found["/plain"]["calls"] == 1
     # Of the columns a tenth was read.
     assert one["access"] == ["1x30@walk weight 10", "all weight 10", "40x1@walk"]
-    made = report([folder / "t.json"])
-    assert made.sections[0].title.endswith(": t.json")
-    assert [block.title for block in made.sections[0].blocks] == [
-        f"x.h5: {each['dataset']}" for each in record["datasets"]
-    ]
-    assert len(list(made.charts)) == 4
 
 
 def test_its_patterns_are_taken(folder: Path) -> None:

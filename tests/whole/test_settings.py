@@ -288,7 +288,7 @@ def test_variables_are_read_and_may_be_overridden() -> None:
         ("CHUNKWISE_THREADS", "many", "CHUNKWISE_THREADS=many: it is no whole number"),
         ("CHUNKWISE_THREADS", "0", "CHUNKWISE_THREADS=0: give a number from 1 to 4096"),
         ("CHUNKWISE_CACHE_NBYTES", "256M", "CHUNKWISE_CACHE_NBYTES=256M: size"),
-        ("CHUNKWISE_WRITE_BUFFER_NBYTES", "-1", "a number of bytes cannot be negative"),
+        ("CHUNKWISE_WRITE_BUFFER_NBYTES", "-1", "it cannot be negative"),
         ("CHUNKWISE_PREFETCH_NBYTES", "lots", "CHUNKWISE_PREFETCH_NBYTES=lots: size"),
         ("CHUNKWISE_REQUEST_TIMEOUT_S", "-1", "CHUNKWISE_REQUEST_TIMEOUT_S=-1: give seconds"),
     ],

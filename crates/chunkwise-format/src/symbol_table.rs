@@ -104,6 +104,9 @@ impl<'h> Node<'h> {
             return Err(place.wrong("it is of another level than its parent says"));
         }
         let [most, _] = self.k.map(|k| u64::from(k).saturating_mul(2));
+        if count > most {
+            return Err(place.wrong("it has more children than fit a node"));
+        }
         let node = source.read_room(place, len_of(count), len_of(most))?;
         let mut fields = node.fields();
         fields.skip(head_len)?;
@@ -144,6 +147,9 @@ impl<'h> Node<'h> {
         let entry_len = source.widths().nbytes(24, 1, 1);
         let len_of = |count: u64| count.saturating_mul(entry_len).saturating_add(8);
         let [_, most] = self.k.map(|k| u64::from(k).saturating_mul(2));
+        if count > most {
+            return Err(place.wrong("it has more names than fit a node"));
+        }
         let node = source.read_room(place, len_of(count), len_of(most))?;
         let mut fields = node.fields();
         fields.skip(8)?;

@@ -82,12 +82,16 @@ def command(
     Ctrl-C.
     """
     # Imported here, so that `--help` need not wait for h5py.
+    from chunkwise.files.opening import refuse_url
     from chunkwise.viewing.costs import Tried
     from chunkwise.viewing.saving import save
     from chunkwise.viewing.server import Server
     from chunkwise.viewing.session import Session
     from chunkwise.viewing.traced import Traced
 
+    # FILE alone may be a URL, and URLs may hold secrets.
+    for word in (dataset, *access, trace, page, chunk, filters):
+        refuse_url(word or "")
     traced = None
     if trace is None and not is_url(file) and file.endswith(".json"):
         traced = Traced.of(file)

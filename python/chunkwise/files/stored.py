@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import math
 from itertools import product
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from h5py import h5d, h5p, h5s, h5t
 
 from chunkwise._lib import library
 from chunkwise.files.opening import has_variable_length
-from chunkwise.grammar import Shape
-from chunkwise.grammar.boxes import Box, chunk_counts
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from chunkwise.grammar import Shape
+    from chunkwise.grammar.boxes import Box
 
 # For this many chunks, libhdf5 is quick enough; it lists all kinds of index.
 _FEW: Final = 100_000
@@ -77,7 +80,7 @@ def read_fill(dcpl: h5p.PropDCID, datatype: h5t.TypeID, value: Any) -> None:
     dcpl.get_fill_value(value)
 
 
-Bytes: TypeAlias = npt.NDArray[np.uint8]
+Bytes: TypeAlias = "npt.NDArray[np.uint8]"
 
 
 def read_box(dataset: Any, datatype: Any, box: Box) -> Bytes:
@@ -106,11 +109,13 @@ def written_boxes(
 ) -> npt.NDArray[np.int64] | None:
     """Give the places of the boxes that hold a written chunk, in a grid of them; None for all."""
     # All, too, if one of `share` chunks was written, or if more than `most` were to be looked at.
+    from chunkwise.grammar.boxes import chunk_counts
+
     shape = tuple(dataset.shape)
     listing = library().chunk_listing(dataset.id)
     if share * listing.written >= listing.grid_len:
         return None
-    numbers: npt.NDArray[Any] = listing.columns()[0]
+    numbers = listing.columns()[0]
     begins = np.empty((len(numbers), len(shape)), np.int64)
     for axis, count in reversed([*enumerate(chunk_counts(shape, chunk))]):
         numbers, at = np.divmod(numbers, np.uint64(count))

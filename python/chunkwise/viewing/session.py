@@ -73,7 +73,8 @@ class Session:
         # Both begin now: later, other threads may hold locks that a copy of this process never
         # gets back.  What is far away is sampled only as it is looked at.
         source = Source(path)
-        works = [partial(look, path, sample=False, metadata=False)]
+        quick = partial(look, path, sample=False, metadata=False)
+        works = [partial(quick, dataset=dataset, access=access)]
         if not source.is_far and (found is None or dataset is not None):
             works.append(partial(look, path, sample=True, metadata=True))
         looks = contained_each(((work, source.shown) for work in works), len(works))

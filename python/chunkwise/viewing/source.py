@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -74,9 +74,18 @@ class Source:
 Looked = tuple[FileFacts, int | None]
 
 
-def look(path: str, *, sample: bool, metadata: bool) -> Looked:
-    """Inspect a file, also one far away."""
+def look(
+    path: str,
+    *,
+    sample: bool,
+    metadata: bool,
+    dataset: str | None = None,
+    access: Sequence[str] = (),
+) -> Looked:
+    """Inspect a file, also one far away; of one here, refuse reads that fit nothing in it."""
     if not is_url(path):
+        if access:
+            inspect(path, dataset, access=access, sample=False, metadata=False)
         return inspect(path, sample=sample, metadata=metadata), None
     opened = open_url(path, None)
     source = opened.source
