@@ -200,7 +200,9 @@ def test_a_file_that_this_process_writes_is_left_to_libhdf5(tmp_path: Path) -> N
 
 @given(at=st.integers(0, 5000), byte=st.integers(0, 255))
 @example(at=16, byte=1)  # Names in a node of a group
+@example(at=16, byte=74)
 @example(at=18, byte=0)  # Its children
+@example(at=18, byte=255)
 def test_a_changed_byte_is_damage_both_ways(
     at: int, byte: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

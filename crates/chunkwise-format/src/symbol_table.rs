@@ -51,7 +51,7 @@ pub(crate) fn each(
                     pending.clear();
                 }
             }),
-            true => node.children(source, name, level.flatten()).map(|found| {
+            true => node.children(source, name, level.flatten(), lost).map(|found| {
                 source.expect(found.iter().map(|child| child.address), HEAD_LEN);
                 // The last first, so that names come in their order.
                 pending.extend(found.into_iter().rev());
@@ -87,6 +87,7 @@ impl<'h> Node<'h> {
         source: &Source<'_>,
         name: Option<&[u8]>,
         stated: Option<u8>,
+        lost: &mut Lost<'_>,
     ) -> Result<Vec<Pending<'h>>, FormatError> {
         let (place, widths) = (self.place, source.widths());
         let head_len = widths.nbytes(8, 2, 0);
@@ -106,6 +107,10 @@ impl<'h> Node<'h> {
         let [most, _] = self.k.map(|k| u64::from(k).saturating_mul(2));
         if count > most {
             return Err(place.wrong("it has more children than fit a node"));
+        }
+        // libhdf5 reads all of a node, also what no child is in.
+        if place.address.saturating_add(len_of(most)) > source.end() {
+            lost(place.wrong("it goes on beyond the end of the file"))?;
         }
         let node = source.read_room(place, len_of(count), len_of(most))?;
         let mut fields = node.fields();
@@ -149,6 +154,10 @@ impl<'h> Node<'h> {
         let [_, most] = self.k.map(|k| u64::from(k).saturating_mul(2));
         if count > most {
             return Err(place.wrong("it has more names than fit a node"));
+        }
+        // libhdf5 reads all of a node, also what no name is in.
+        if place.address.saturating_add(len_of(most)) > source.end() {
+            lost(place.wrong("it goes on beyond the end of the file"))?;
         }
         let node = source.read_room(place, len_of(count), len_of(most))?;
         let mut fields = node.fields();
