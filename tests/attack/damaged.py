@@ -77,15 +77,20 @@ def attempt(seed: int, folder: Path) -> None:
     if rng.randrange(20) == 0:
         del content[rng.randrange(len(content)) :]
     path.write_bytes(content)
+    compare(path, f"bytes at {changed} of {len(content)}")
+
+
+def compare(path: Path, what: str, *, may_lack_memory: bool = False) -> None:
+    """Read a damaged file by both; with `may_lack_memory`, h5py may want more than it has."""
     theirs = bad_reader.in_child(bad_reader.by_h5py, str(path), 4 << 30)
     ours = bad_reader.in_child(bad_reader.by_chunkwise, str(path))
-    told = f"bytes at {changed} of {len(content)}: h5py {theirs}, chunkwise {ours}"
+    told = f"{what}: h5py {theirs}, chunkwise {ours}"
     if "died" in theirs:
         # What libhdf5 does not survive it may not survive for us either.
         return
     assert "died" not in ours, told
     if "error" in theirs:
-        assert "error" in ours, told
+        assert may_lack_memory or "error" in ours, told
     elif "error" in ours:
         assert "ChunkwiseError" in ours["classes"], told
     else:

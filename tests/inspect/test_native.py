@@ -11,11 +11,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import chunkwise
 from chunkwise.files.contained import contained_each
 from chunkwise.inspection import FileFacts, inspect, inspection
 from chunkwise.inspection.collect import object_facts
 from chunkwise.inspection.native import Listed, listed
+from chunkwise.verdicts import Verdict
 from tests.support import metadata_files
+from tests.support.native import write_with_small_nodes
 from tests.support.versions import needs_chunk_iter
 
 # Older libhdf5 does not tell how chunks are found.
@@ -218,3 +221,23 @@ def test_a_changed_byte_is_damage_both_ways(
         return type(found.error) if found.error else found.result
 
     assert verdict(listed) == verdict(lambda _: None)
+
+
+@pytest.mark.parametrize("k", [0, 1, 2, 3, 5, 200, 65535])
+def test_a_node_must_fit_the_file_and_its_chunks_the_node(k: int, tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    write_with_small_nodes(path)
+    content = bytearray(path.read_bytes())
+    assert content[8] == 1
+    content[24:26] = k.to_bytes(2, "little")
+    path.write_bytes(content)
+    try:
+        with h5py.File(path) as file:
+            expected = file["d"][...].tolist()
+    except OSError:
+        with chunkwise.open(path) as ours, pytest.raises(chunkwise.ChunkwiseError):
+            ours["d"][...]
+        assert inspect(path).findings[0].verdict == Verdict.DAMAGED
+    else:
+        with chunkwise.open(path) as ours:
+            assert ours["d"][...].tolist() == expected

@@ -4,7 +4,9 @@ import ctypes
 import sys
 from typing import Any
 
-from h5py import h5d
+import h5py
+import numpy as np
+from h5py import h5d, h5f, h5p
 
 
 def library() -> ctypes.CDLL:
@@ -40,3 +42,12 @@ def keep_without_links(*objects: Any) -> None:
     """Count a link that is not there, so that an object outlives its last one."""
     for one in objects:
         call("H5Oincr_refcount", ctypes.c_int64(one.id.id))
+
+
+def write_with_small_nodes(path: Any) -> None:
+    """Write a dataset ``d``, whose index may have six chunks in a node: the superblock says so."""
+    fcpl, fapl = h5p.create(h5p.FILE_CREATE), h5p.create(h5p.FILE_ACCESS)
+    call("H5Pset_istore_k", ctypes.c_int64(fcpl.id), ctypes.c_uint(3))
+    fapl.set_libver_bounds(h5f.LIBVER_EARLIEST, h5f.LIBVER_V110)
+    with h5py.File(h5f.create(bytes(path), h5f.ACC_TRUNC, fcpl=fcpl, fapl=fapl)) as file:
+        file.create_dataset("d", data=np.arange(40.0), chunks=(10,))

@@ -60,7 +60,7 @@ impl<'f> Context<'f> {
 }
 
 fn source<'f>(bytes: &'f dyn Bytes, superblock: &Superblock) -> Source<'f> {
-    Source::new(bytes, superblock.base, superblock.widths())
+    Source::new(bytes, superblock.base, superblock.widths()).stated(superblock.end)
 }
 
 impl Facts {

@@ -30,6 +30,8 @@ pub(crate) struct Source<'a> {
     bytes: &'a dyn Bytes,
     base: u64,
     widths: Widths,
+    /// Where the file ends, or says that it does: what is cut off may have been sound.
+    stated_end: u64,
     left: Cell<u64>,
     /// Parts that were read, and found to be sound: by whose they are, and their addresses.
     kept: RefCell<HashMap<(u64, u64), Rc<Part<'a>>>>,
@@ -46,7 +48,14 @@ pub(crate) struct Part<'a> {
 impl<'a> Source<'a> {
     pub(crate) fn new(bytes: &'a dyn Bytes, base: u64, widths: Widths) -> Self {
         let budget = bytes.nbytes().saturating_mul(MOST_TIMES).max(LEAST_BUDGET);
-        Self { bytes, base, widths, left: Cell::new(budget), kept: RefCell::default() }
+        let stated_end = bytes.nbytes().saturating_sub(base);
+        let left = Cell::new(budget);
+        Self { bytes, base, widths, stated_end, left, kept: RefCell::default() }
+    }
+
+    /// The same, of a file that says where it ends.
+    pub(crate) fn stated(self, end: u64) -> Self {
+        Self { stated_end: self.stated_end.max(end), ..self }
     }
 
     pub(crate) fn widths(&self) -> Widths {
@@ -110,15 +119,28 @@ impl<'a> Source<'a> {
         self.read(place, nbytes.min(self.end().saturating_sub(place.address)).max(1))
     }
 
-    /// A structure of so many bytes in a room that is larger; the room too, where the file has it.
-    pub(crate) fn read_room(
+    /// A node with room for `most` entries, of which there are `count`; `len_of` so many are its
+    /// bytes.  All of them, where the file has them.
+    pub(crate) fn read_node(
         &self,
         place: Place,
-        nbytes: u64,
-        room_nbytes: u64,
+        (count, most): (u64, u64),
+        len_of: impl Fn(u64) -> u64,
     ) -> Result<Part<'a>, FormatError> {
-        let room = room_nbytes.min(self.end().saturating_sub(place.address));
-        self.read(place, nbytes.max(room))
+        if count > most {
+            return Err(place.wrong("it has more entries than fit a node"));
+        }
+        let room = len_of(most).min(self.end().saturating_sub(place.address));
+        self.read(place, len_of(count).max(room))
+    }
+
+    /// Fails if a node's room goes on beyond the end: libhdf5 reads all of it.
+    pub(crate) fn require_room(&self, place: Place, nbytes: u64) -> Result<(), FormatError> {
+        let end = self.stated_end;
+        match place.address.checked_add(nbytes) {
+            Some(behind) if behind <= end => Ok(()),
+            _ => Err(place.error(Problem::Outside { nbytes, end })),
+        }
     }
 
     /// A structure that has this signature and ends with a checksum, which is taken off.

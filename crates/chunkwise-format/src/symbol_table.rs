@@ -105,14 +105,8 @@ impl<'h> Node<'h> {
             return Err(place.wrong("it is of another level than its parent says"));
         }
         let [most, _] = self.k.map(|k| u64::from(k).saturating_mul(2));
-        if count > most {
-            return Err(place.wrong("it has more children than fit a node"));
-        }
-        // libhdf5 reads all of a node, also what no child is in.
-        if place.address.saturating_add(len_of(most)) > source.end() {
-            lost(place.wrong("it goes on beyond the end of the file"))?;
-        }
-        let node = source.read_room(place, len_of(count), len_of(most))?;
+        source.require_room(place, len_of(most)).or_else(&mut *lost)?;
+        let node = source.read_node(place, (count, most), len_of)?;
         let mut fields = node.fields();
         fields.skip(head_len)?;
         let mut children = Vec::new();
@@ -152,14 +146,8 @@ impl<'h> Node<'h> {
         let entry_len = source.widths().nbytes(24, 1, 1);
         let len_of = |count: u64| count.saturating_mul(entry_len).saturating_add(8);
         let [_, most] = self.k.map(|k| u64::from(k).saturating_mul(2));
-        if count > most {
-            return Err(place.wrong("it has more names than fit a node"));
-        }
-        // libhdf5 reads all of a node, also what no name is in.
-        if place.address.saturating_add(len_of(most)) > source.end() {
-            lost(place.wrong("it goes on beyond the end of the file"))?;
-        }
-        let node = source.read_room(place, len_of(count), len_of(most))?;
+        source.require_room(place, len_of(most)).or_else(&mut *lost)?;
+        let node = source.read_node(place, (count, most), len_of)?;
         let mut fields = node.fields();
         fields.skip(8)?;
         let (begin, end) = self.keys;

@@ -40,8 +40,10 @@ pub(super) fn read(
     let head_len = widths.nbytes(8, 2, 0);
     let key_len = (wanted.chunk.len() as u64).saturating_mul(8).saturating_add(16);
     let entry_len = key_len.saturating_add(widths.offset.into());
-    let full_len = u64::from(wanted.chunk_k).saturating_mul(2).saturating_mul(entry_len);
-    let full_len = full_len.saturating_add(head_len).saturating_add(key_len);
+    let len_of = |count: u64| {
+        count.saturating_mul(entry_len).saturating_add(head_len).saturating_add(key_len)
+    };
+    let most = u64::from(wanted.chunk_k).saturating_mul(2);
     let mut seen = HashSet::new();
     let mut pending = vec![Pending { address: root, level: None, keys: None..None }];
     while let Some(Pending { address, level, keys }) = pending.pop() {
@@ -59,8 +61,8 @@ pub(super) fn read(
         if level.is_some_and(|level| level != its_level) {
             return Err(place.wrong("it is of another level than its parent says"));
         }
-        let entries_len = count.saturating_mul(entry_len).saturating_add(key_len);
-        let node = source.read_room(place, head_len.saturating_add(entries_len), full_len)?;
+        source.require_room(place, len_of(most))?;
+        let node = source.read_node(place, (count, most), len_of)?;
         let mut fields = node.fields();
         fields.skip(head_len)?;
         let out_of_order = || place.wrong("its keys are out of order");
@@ -91,7 +93,7 @@ pub(super) fn read(
             }
             key = next;
         }
-        source.expect(children.iter().map(|child| child.address), full_len);
+        source.expect(children.iter().map(|child| child.address), len_of(most));
         // The last first, so that chunks come in their order.
         pending.extend(children.into_iter().rev());
     }

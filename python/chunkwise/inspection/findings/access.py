@@ -125,7 +125,7 @@ def _each(
         if facts.sample is not None and one.of_one_read and None not in seconds:
             now, then = (format_seconds((s or 0.0) / one.reads) for s in seconds)
             said.append(f"{printable(one.name)} {now} -> {then}")
-    return f" One read, by the model: {', '.join(said)}." if said else ""
+    return f" One read from memory, by the model: {', '.join(said)}." if said else ""
 
 
 def _gain(
