@@ -15,8 +15,8 @@ from chunkwise.model.chunk_shape import (
     BEGUN_NBYTES,
     CHUNK_NBYTES,
     GROWN_NBYTES,
+    LEAST_CHUNK_NBYTES,
     MOST_WASTE,
-    SMALL_CHUNK_NBYTES,
     _best,
     are_too_small,
     default_chunk,
@@ -78,7 +78,7 @@ def test_chunks_are_within_their_bounds_and_waste_little(case: Any, limit_nbytes
 @given(st.lists(st.integers(17, 5000), min_size=1, max_size=3), st.sampled_from((1, 4, 8)))
 def test_chunks_of_a_large_array_are_not_small(shape: list[int], itemsize: int) -> None:
     nbytes = math.prod(default_chunk(shape, itemsize)) * itemsize
-    assert nbytes >= min(SMALL_CHUNK_NBYTES, math.prod(shape) * itemsize)
+    assert nbytes >= min(LEAST_CHUNK_NBYTES, math.prod(shape) * itemsize)
 
 
 @settings(max_examples=40, deadline=None)
