@@ -89,11 +89,20 @@ def test_a_state_is_a_command_that_gives_it_again(path: Path, options: str) -> N
     number = first.first()["chosen"]
     asked = {"dataset": [str(number)], "read": list(first.access)}
     tries = {name: [value] for name, value in asdict(tried).items()}
-    (line,) = (
-        one["line"] for one in first.costs(asked | tries)["commands"] if one["what"] == "This page"
-    )
+    said = first.costs(asked | tries)["page"]
+    reads = "".join(f" --access {one}" for one in said["reads"])
+    line = said["begin"] + reads + said["options"] + " --draw 2,0 --at 5,45,0 --colour ratio"
     assert options in line
-    # Pasted into a shell, it opens the page in this state.
+    again = opened_by(line)
+    assert (again.path, again.dataset) == (str(path), "/cube")
+    assert (again.access, again.tried) == (first.access, tried)
+    assert again.first()["drawn"] == {
+        "vertical": 2, "horizontal": 0, "at": [5, 1, 0], "colour": "ratio"
+    }  # fmt: skip
+
+
+def opened_by(line: str) -> Session:
+    """What a line opens that is pasted into a shell."""
     opened: list[Session] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("chunkwise.viewing.server.Server.until_left", lambda _: None)
@@ -108,8 +117,25 @@ def test_a_state_is_a_command_that_gives_it_again(path: Path, options: str) -> N
         assert (program, command) == ("chunkwise", "view")
         run(*rest, "--no-browser")
     (again,) = opened
-    assert (again.path, again.dataset) == (str(path), "/cube")
-    assert (again.access, again.tried) == (first.access, tried)
+    return again
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--draw", "2,2"], "one dimension or two"),
+        (["--draw", "0,1,2"], "one dimension or two"),
+        (["--draw", "nowhere"], "no dimension 'nowhere'; there are .*0, 1, 2"),
+        (["--draw", "3"], "no dimension '3'"),
+        (["--at", "1,2"], "3 numbers"),
+        (["--at", "1,2,-3"], "3 numbers"),
+        (["--at", "24,0,0"], "outside"),
+        (["--at", "1" * 30 + ",0,0"], "3 numbers"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(path: Path, words: list[str], problem: str) -> None:
+    with pytest.raises(ChunkwiseError, match=problem):
+        run(path, "cube", *words, "--no-browser")
 
 
 def test_what_cannot_be_tried_is_refused(path: Path) -> None:
@@ -118,6 +144,8 @@ def test_what_cannot_be_tried_is_refused(path: Path) -> None:
             run(path, "cube", *words, "--no-browser")
     with pytest.raises(ChunkwiseError, match="name it"):
         run(path, "--chunk", "1x1x1", "--no-browser")
+    with pytest.raises(ChunkwiseError, match="name it"):
+        run(path, "--colour", "place", "--no-browser")
 
 
 def traced(path: Path, **more: Any) -> dict[str, Any]:

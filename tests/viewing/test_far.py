@@ -73,8 +73,12 @@ def test_requests_are_those_that_reading_takes(far: Session, server: Server, pat
 
 def test_its_commands_name_the_url(far: Session, server: Server) -> None:
     found = far.costs(asked(far, "/cube", "line:0", chunk="24x10x10"))
-    (line,) = (one["line"] for one in found["commands"])
-    assert line == f"chunkwise view {server.url}/x.h5 /cube --access line:0 --chunk 24x10x10"
+    assert found["commands"] == []
+    assert found["page"] == {
+        "begin": f"chunkwise view {server.url}/x.h5 /cube",
+        "reads": ["line:0"],
+        "options": " --chunk 24x10x10",
+    }
     assert found["write"] is None
     assert found["reads"][0]["then"]["chunkwise_requests"] == 1
     with pytest.raises(UsageError, match="download it first"):

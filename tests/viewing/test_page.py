@@ -23,7 +23,7 @@ from chunkwise.viewing.traced import Traced
 from tests.report.test_page import FLAGS
 from tests.support.web import serving
 from tests.viewing.conftest import HOSTILE
-from tests.viewing.test_command import traced
+from tests.viewing.test_command import opened_by, traced
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
@@ -286,6 +286,51 @@ def test_the_page_opens_in_the_state_of_its_command(
     lines = page.locator("#commands").text_content()
     assert "--for libhdf5-1.10 --chunk 24x30x50 --filter none --cache 2MiB" in lines
     page.close()
+    made.shutdown()
+    made.server_close()
+
+
+def test_what_is_drawn_is_part_of_the_command(page: Any, browser: Any) -> None:
+    def line(of: Any) -> str:
+        return str(of.locator("#commands pre").first.text_content())
+
+    usual = line(page)
+    assert "--draw" not in usual
+    assert "--at" not in usual
+    assert "--colour" not in usual
+    # The read that is chosen comes first.
+    page.locator("#reads tbody button[aria-pressed]").nth(1).click()
+    until(page, "document.querySelectorAll('#reads [aria-pressed=true]').length === 1")
+    second = page.locator("#reads [aria-pressed=true]").text_content()
+    assert line(page).split(" --access ")[1] == shlex.quote(second)
+    down, across = (page.locator("#axes select").nth(i) for i in (0, 1))
+    down.select_option("2")
+    across.select_option("0")
+    page.locator("#colour").select_option("ratio")
+    page.locator("#axes input").fill("1")
+    changed = line(page)
+    assert " --draw 2,0" in changed
+    assert "--colour ratio" in changed
+    assert " --at 0,30,0" in changed
+    # It stays where it was put as something is tried.
+    page.locator("#sliders input").last.fill("3")
+    page.wait_for_selector("td.tried")
+    assert page.locator("#axes input").input_value() == "1"
+    changed = line(page)
+    assert "--cache" in changed
+    assert " --at 0,30,0" in changed
+    made = Server(opened_by(changed))
+    threading.Thread(target=made.serve_forever, daemon=True).start()
+    again = browser.new_page(viewport={"width": 1200, "height": 900})
+    again.goto(made.address)
+    again.wait_for_selector("html[data-ready=all]", state="attached")
+    again.wait_for_selector("td.tried")
+    assert again.locator("#axes select").nth(0).input_value() == "2"
+    assert again.locator("#axes select").nth(1).input_value() == "0"
+    assert again.locator("#axes input").input_value() == "1"
+    assert again.locator("#colour").input_value() == "ratio"
+    assert line(again) == changed
+    again.close()
     made.shutdown()
     made.server_close()
 

@@ -21,6 +21,7 @@ Examples:
   chunkwise view https://example.org/model.nc t2m    far away
   chunkwise view t.json                       what a program read
   chunkwise view model.nc t2m --chunk 24x90x90 --for libhdf5-1.10
+  chunkwise view model.nc t2m --draw lat,lon --at 240,0,0 --colour ratio
 
 \b
 On another machine, forward the port that is printed:
@@ -46,6 +47,27 @@ On another machine, forward the port that is printed:
 @click.option("--cache", type=Size(), help="Try a chunk cache of this size.")
 @for_option("Whose libhdf5 and chunk cache the costs are for", multiple=False)
 @click.option(
+    "--draw",
+    "dimensions",
+    metavar="DOWN,ACROSS",
+    default="",
+    help="Draw these dimensions of DATASET: names, or numbers from 0.  [default: the two with the "
+    "most chunks]",
+)
+@click.option(
+    "--at",
+    metavar="I,J,...",
+    default="",
+    help="Draw the plane of this element.  [default: of the first read]",
+)
+@click.option(
+    "--colour",
+    type=click.Choice(("stored", "ratio", "place", "mask", "values")),
+    default="",
+    help="Colour chunks by stored size, ratio, place in the file or skipped filters, or show "
+    "values.  [default: stored]",
+)
+@click.option(
     "--save",
     "page",
     type=click.Path(dir_okay=False),
@@ -65,6 +87,9 @@ def command(
     filters: str,
     cache: int | None,
     reader: str | None,
+    dimensions: str,
+    at: str,
+    colour: str,
     page: str | None,
     no_browser: bool,
 ) -> None:
@@ -84,13 +109,14 @@ def command(
     # Imported here, so that `--help` need not wait for h5py.
     from chunkwise.files.opening import refuse_url
     from chunkwise.viewing.costs import Tried
+    from chunkwise.viewing.drawn import Drawn
     from chunkwise.viewing.saving import save
     from chunkwise.viewing.server import Server
     from chunkwise.viewing.session import Session
     from chunkwise.viewing.traced import Traced
 
     # FILE alone may be a URL, and URLs may hold secrets.
-    for word in (dataset, *access, trace, page, chunk, filters):
+    for word in (dataset, *access, trace, page, chunk, filters, dimensions, at):
         refuse_url(word or "")
     traced = None
     if trace is None and not is_url(file) and file.endswith(".json"):
@@ -101,7 +127,8 @@ def command(
     dataset, access = followed(trace, file, dataset, access)
     tried = Tried(chunk, filters, "" if cache is None else str(cache), reader or "")
     with for_messages().status("looking at the file"):
-        session = Session.of(file, dataset, access, tried, traced)
+        drawn = Drawn(dimensions, at, colour)
+        session = Session.of(file, dataset, access, tried, drawn, traced)
     if page is not None:
         with for_messages().status("measuring this machine and samples of the data"):
             save(session, page)

@@ -162,6 +162,7 @@ class Costs:
             "obstacle": self.obstacle,
             "filters": list(dict.fromkeys((*self.filters, then.layout.filters))),
             "readers": list(dict.fromkeys(("", *READERS, tried.reader))),
+            "page": self.page(texts, tried),
             "commands": self.commands(texts, tried, then),
             "write": self.written(tried, then),
         }
@@ -300,16 +301,27 @@ class Costs:
             "out": copy_name(copy), "chunk": tried.chunk, "filters": tried.filters, "line": line
         }  # fmt: skip
 
+    @property
+    def _named(self) -> str:
+        far = self.source.is_far
+        file = shell_word(shown_url(self.file)) if far else shell_file(self.file)
+        return f"{file} {shell_word(self.path)}"
+
+    def page(self, texts: Sequence[str], tried: Tried) -> dict[str, Any]:
+        """Write what the page shows as parts of a line; the page knows what it draws."""
+        return {
+            "begin": f"chunkwise view {self._named}",
+            "reads": list(map(shell_word, texts)),
+            "options": tried.options,
+        }
+
     def commands(self, texts: Sequence[str], tried: Tried, then: Setting) -> list[dict[str, str]]:
-        """Write what the page shows as lines to paste."""
-        access = "".join(f" --access {shell_word(text)}" for text in texts)
+        """Write what can be done next as lines to paste; nothing from far away."""
         if self.source.is_far:
-            said = f"{shell_word(shown_url(self.file))} {shell_word(self.path)}{access}"
-            return [{"what": "This page", "line": f"chunkwise view {said}{tried.options}"}]
-        said = f"{shell_file(self.file)} {shell_word(self.path)}{access}"
+            return []
+        said = self._named + "".join(f" --access {shell_word(text)}" for text in texts)
         whom = Tried(reader=tried.reader).options
         found = [
-            ("This page", f"chunkwise view {said}{tried.options}"),
             ("Explain it", f"chunkwise inspect {said}{whom}"),
             ("Measure it", f"chunkwise bench {said}"),
             ("Find the best layout, and measure it", f"chunkwise advise {said}{whom}"),

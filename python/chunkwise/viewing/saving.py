@@ -68,6 +68,8 @@ def _save(session: Session, number: int, saved: dict[str, Any]) -> None:
     _answer(session, saved, "costs", costs)
     view: dict[str, Any] = {"reads": reads}
     saved["views"][number] = view
+    if session.drawn.colour == "values" and is_first:
+        raise UsageError("--colour values: a saved page has none of the values")
     if facts.chunks is None:
         return
     _answer(session, saved, "chunks", asked)
@@ -76,9 +78,11 @@ def _save(session: Session, number: int, saved: dict[str, Any]) -> None:
     grid = session.chunks(_words(asked))["grid"]
     axes = sorted(range(len(grid)), key=lambda d: (shape[d] > 1, grid[d]))[-2:]
     vertical, horizontal = (-1, axes[0]) if len(axes) < 2 else sorted(axes)
+    stated = {"vertical": vertical, "horizontal": horizontal, **session.view_of(number)}
+    vertical, horizontal, at = stated["vertical"], stated["horizontal"], stated.get("at", at)
     along = [1 if vertical < 0 else grid[vertical], grid[horizontal]]
     levels = [max(0, math.ceil(math.log2(n / _CELLS))) for n in along]
-    view |= {"vertical": vertical, "horizontal": horizontal, "at": at, "levels": levels}
+    view |= {"at": at, **stated, "levels": levels}
     for what in VALUES:
         words = {
             **asked, "vertical": vertical, "horizontal": horizontal, "at": ",".join(map(str, at)),

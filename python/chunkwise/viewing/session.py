@@ -26,6 +26,7 @@ from chunkwise.viewing.apart import Running
 from chunkwise.viewing.bytemap import Numbers, Spans, all_spans
 from chunkwise.viewing.chunkmap import SIDE, VALUES, ChunkMap
 from chunkwise.viewing.costs import NOTHING, Costs, Tried
+from chunkwise.viewing.drawn import USUAL, Drawn
 from chunkwise.viewing.film import film
 from chunkwise.viewing.source import Looked, Source, look
 from chunkwise.viewing.traced import Traced
@@ -46,6 +47,7 @@ class Session:
     dataset: str | None = None  # What is shown first, by its path
     access: tuple[str, ...] = ()
     tried: Tried = NOTHING
+    drawn: Drawn = USUAL
     # What a program read of the datasets of this file, and of other files.
     trace: Traced | None = None
     requests: int | None = None  # Requests that opening and listing a file far away took
@@ -66,6 +68,7 @@ class Session:
         dataset: str | None = None,
         access: Sequence[str] = (),
         tried: Tried = NOTHING,
+        drawn: Drawn = USUAL,
         trace: Traced | None = None,
         found: FileFacts | None = None,  # What `inspect` has found for these reads
     ) -> Session:
@@ -80,13 +83,15 @@ class Session:
         looks = contained_each(((work, source.shown) for work in works), len(works))
         facts, requests = next(looks).get()
         made = cls(
-            path, facts, None, tuple(access), tried, trace, requests, found,
+            path, facts, None, tuple(access), tried, drawn, trace, requests, found,
             None if source.is_far else looks,
         )  # fmt: skip
         if dataset is not None:
             made._choose(dataset)
         elif tried != Tried(reader=tried.reader):
             raise UsageError("--chunk, --filter and --cache are tried for one dataset: name it")
+        elif drawn != USUAL:
+            raise UsageError("--draw, --at and --colour are for one dataset: name it")
         return made
 
     def _choose(self, dataset: str) -> None:
@@ -98,6 +103,14 @@ class Session:
             raise DatasetNotFoundError(f"{self.source.shown}: has no dataset {printable(dataset)}")
         if self.tried != NOTHING:
             self.costs_of({"dataset": [str(number)]}).setting(self.tried)
+        self.view_of(number)
+
+    def view_of(self, number: int) -> dict[str, Any]:
+        """Say which plane of a dataset is drawn, as far as it was stated."""
+        one = self.quick.objects[number]
+        if one.path != self.dataset or one.dataset is None:
+            return {}
+        return self.drawn.view(one.dataset)
 
     @cached_property
     def source(self) -> Source:
@@ -112,11 +125,13 @@ class Session:
 
     def first(self) -> dict[str, Any]:
         """Say what the page shows at once."""
+        chosen = None if self.dataset is None else self._numbers[self.dataset]
         return {
             **self._described(self.quick),
-            "chosen": None if self.dataset is None else self._numbers[self.dataset],
+            "chosen": chosen,
             "access": self.access,
             "tried": plain(self.tried),
+            "drawn": {} if chosen is None else self.view_of(chosen),
             "traced": {} if self.trace is None else self.trace.reads(self._numbers),
             "lines": [] if self.trace is None else self.trace.lines,
             "objects": [_row(one) for one in self.quick.objects],

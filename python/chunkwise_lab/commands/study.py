@@ -48,6 +48,9 @@ Examples:
   chunkwise report studies/cris-quick -o report.html
 """
 
+# At the quick scale a trial takes less than a second, and few repeats leave much open.
+OFTEN = 12
+
 
 class Studies(click.Command):
     """The command; a walk of `iotest`, which several processes share, has options of its own."""
@@ -112,7 +115,8 @@ class Studies(click.Command):
     "--undecided",
     type=Count(),
     metavar="COUNT",
-    help="Afterwards repeat what decides the claims that cannot be told, up to COUNT times.",
+    help="Afterwards repeat what decides the claims that cannot be told, up to COUNT times.  "
+    f"[default: {OFTEN} at the quick scale without --repeat]",
 )
 @click.option(
     "--trial-seconds",
@@ -221,6 +225,8 @@ def _run(
 ) -> int:
     given = given | {key: listed(given[key]) for key in ("only", "readers", "libhdf5")}
     given["ranks"] = launching.numbers(given["ranks"], study)
+    if given["scale"] == "quick" and given["repeat"] is None and given["undecided"] is None:
+        given["undecided"] = OFTEN
     options = Options(out=folder.path, source=source, **given)
     if launching.starts_ranks(study):
         launching.require()

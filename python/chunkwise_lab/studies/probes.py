@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import re
 import shutil
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from math import prod
@@ -214,6 +215,8 @@ HASHES: Final[dict[str, Hash]] = {
 
 
 _LEAST_SHARE: Final = 1.0
+# Some hundred samples of what has a percent of a second.
+_HERTZ: Final = "9999"
 _SYSTEM: Final = "the system"
 _WRITING: Final = """
 import json, sys
@@ -233,11 +236,11 @@ with h5py.File(out, "w", rdcc_nbytes=8910 * 1024, rdcc_w0=1.0) as file:
 
 
 def profiled_functions(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, Any]]]]:
-    """Take samples of each dataset's program, once for each of the settings' ``levels``.
+    """Take samples of each dataset's program, for each of the settings' ``levels``.
 
     Points have ``level`` (of deflate; 0 for none), ``of`` (``function`` or ``library``) and
-    ``name``; records the ``share`` of the samples, in percent.  Functions below a percent, those
-    without a name and those of the system are one for each library.
+    ``name``; records the ``share`` of the samples, in percent, one a run.  Functions below a
+    percent, those without a name and those of the system are one for each library.
     """
     perf, recorded = shutil.which("perf"), context.folder / "perf.data"
     if perf is None:
@@ -245,31 +248,48 @@ def profiled_functions(context: Context) -> Iterator[tuple[dict[str, str], list[
     out = context.folder / "profiled.h5"
     for path, dataset, labels in context.data.values():
         for level in context.settings["levels"]:
-            context.say(Step(f"taking samples, deflate {level}"))
             told = json.dumps([path, dataset, str(out), level or None, (11, 8, 360), 8])
             command = [*python(_WRITING), told]
-            done = finished([perf, "record", "-q", "-F", "499", "-o", str(recorded), *command])
-            out.unlink(missing_ok=True)
-            if done.returncode:
-                raise UsageError(f"perf took no samples: {done.how}")
-            fields = ["--percent-limit=0", "--fields=overhead,dso,symbol", "--field-separator=|"]
-            said = finished([perf, "report", "-q", "--stdio", "-i", str(recorded), *fields])
-            for (of, name), share in _shares(said.out.decode("utf-8", "replace")).items():
+            reports = []
+            for number in range(context.repeat):
+                context.say(Step(f"taking samples, deflate {level}", number, context.repeat))
+                done = finished(
+                    [perf, "record", "-q", "-F", _HERTZ, "-o", str(recorded), *command]
+                )
+                out.unlink(missing_ok=True)
+                if done.returncode:
+                    raise UsageError(f"perf took no samples: {done.how}")
+                fields = ["--percent-limit=0", "--fields=overhead,dso,symbol"]
+                how = ["-q", "--stdio", "--field-separator=|", *fields]
+                said = finished([perf, "report", "-i", str(recorded), *how])
+                reports.append(_shares(said.out.decode("utf-8", "replace")))
+            for (of, name), shares in _summed(reports).items():
                 point = {"level": str(level), "of": of, "name": name}
-                yield {**labels, **point}, [{"status": "ok", "share": share}]
+                yield {**labels, **point}, [{"status": "ok", "share": one} for one in shares]
 
 
-def _shares(report: str) -> defaultdict[tuple[str, str], float]:
-    found: defaultdict[tuple[str, str], float] = defaultdict(float)
+def _shares(report: str) -> Counter[tuple[str, str]]:
+    """Add up what a report of perf says of each function of each library, in percent."""
+    found: Counter[tuple[str, str]] = Counter()
     for line in report.splitlines():
         if line.count("|") == 2 and "%" in line:
             share, file, symbol = (text.strip() for text in line.split("|"))
-            library, name = _library(file), symbol.partition("] ")[2]
-            percent = float(share.rstrip("%"))
-            if percent < _LEAST_SHARE or name.startswith("0x") or library == _SYSTEM:
-                name = f"others of {library}"
-            found["function", name] += percent
-            found["library", library] += percent
+            found[_library(file), symbol.partition("] ")[2]] += float(share.rstrip("%"))
+    return found
+
+
+def _summed(
+    reports: Sequence[Counter[tuple[str, str]]],
+) -> dict[tuple[str, str], list[float]]:
+    """Sum up functions and libraries, in each report by the same names."""
+    found: defaultdict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0] * len(reports))
+    for library, name in sorted({key for report in reports for key in report}):
+        shares = [report[library, name] for report in reports]
+        is_small = sum(shares) < _LEAST_SHARE * len(reports)
+        if is_small or name.startswith("0x") or library == _SYSTEM:
+            name = f"others of {library}"
+        for key in (("function", name), ("library", library)):
+            found[key] = list(map(operator.add, found[key], shares))
     return found
 
 

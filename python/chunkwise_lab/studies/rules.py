@@ -270,7 +270,8 @@ def _reaching(evidence: Evidence, found: Ratio, least: float) -> tuple[Word, Dou
         return "no longer holds", Doubt(" The pairs contradict each other.")
     reached = found.reaches(least)
     # What must be left of the effect: by the logarithm, half of it.
-    some = found.low >= min(THRESHOLD, math.sqrt(least))
+    left = min(THRESHOLD, math.sqrt(least))
+    some = found.reaches(left)
     if reached is None:
         sure = " That there is an effect is certain." if some else ""
         doubt = _doubt(found, least)
@@ -281,7 +282,7 @@ def _reaching(evidence: Evidence, found: Ratio, least: float) -> tuple[Word, Dou
         return "reversed", Doubt()
     if some:
         return "weaker", Doubt(f" The limit is {plain(least)}.")
-    return "no longer holds", Doubt()
+    return ("cannot tell", _doubt(found, left)) if some is None else ("no longer holds", Doubt())
 
 
 def _staying(evidence: Evidence, found: Ratio, comparisons: int = 1) -> tuple[Word, Doubt]:
@@ -300,9 +301,12 @@ def _staying(evidence: Evidence, found: Ratio, comparisons: int = 1) -> tuple[Wo
     if wide.reaches(most) is True or wide.reaches(1 / most) is False:
         # Nearly: by the logarithm, not twice as far as the limit.
         near = min(THRESHOLD, most**2)
-        if found.reaches(near) is False and found.reaches(1 / near) is True:
+        over, under = found.reaches(near), found.reaches(1 / near)
+        if over is False and under is True:
             return "weaker", Doubt(f" The limit is {plain(most)}.")
-        return "no longer holds", Doubt()
+        if over is True or under is False:
+            return "no longer holds", Doubt()
+        return "cannot tell", _doubt(found, near if over is None else 1 / near)
     return "cannot tell", _doubt(wide, most if over is not False else 1 / most)
 
 

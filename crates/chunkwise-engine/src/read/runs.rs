@@ -185,15 +185,17 @@ struct Group<'a, 'v> {
     of: &'a RawRead<'a>,
     buffer: &'a mut Vec<u8>,
     strips: SmallVec<[StripView<'v>; 4]>,
-    /// Some were copied out of the map.
+    /// Some were copied out of the map, up to this byte of the storage.
     mapped: bool,
+    taken_until: u64,
     /// One past the last element of all the strips, in the chunk.
     end: u64,
 }
 
 impl<'a, 'v> Group<'a, 'v> {
     fn new(of: &'a RawRead<'a>, buffer: &'a mut Vec<u8>) -> Self {
-        Self { of, buffer, strips: SmallVec::new(), mapped: of.map.serves_single_runs(), end: 0 }
+        let mapped = of.map.serves_single_runs();
+        Self { of, buffer, strips: SmallVec::new(), mapped, taken_until: 0, end: 0 }
     }
 
     /// Read the strip now, or with those that follow.
@@ -231,7 +233,7 @@ impl<'a, 'v> Group<'a, 'v> {
         let Some(bytes) = map.bytes_from(storage, address) else { return false };
         let copied = self.of.copy(bytes, strip);
         if copied.is_some() {
-            map.took_until(address + end_of(strip) * size);
+            self.taken_until = self.taken_until.max(address + end_of(strip) * size);
             self.mapped = true;
         }
         copied.is_some()
@@ -279,6 +281,15 @@ impl<'a, 'v> Group<'a, 'v> {
             }
         });
         Ok(())
+    }
+}
+
+/// Said once: all threads share what the map knows, and strips are many.
+impl Drop for Group<'_, '_> {
+    fn drop(&mut self) {
+        if self.taken_until > 0 {
+            self.of.map.took_until(self.taken_until);
+        }
     }
 }
 

@@ -120,10 +120,19 @@ class Costs {
     $("measuring").textContent = this.note(now);
     const grows = then.stored_nbytes && now.stored_nbytes ? ` It would take ${size(then.stored_nbytes)} instead of ${size(now.stored_nbytes)}.` : "";
     $("result").textContent = tried ? this.gain(reads) + (then.chunks?.join() !== now.chunks?.join() || then.filters !== now.filters ? grows : "") : "";
-    $("commands").replaceChildren(...this.answered.commands.map(pasteable));
     $("lines").hidden = false;
     this.told.changed(this.answered, tried, this.keeps);
     this.keeps = false;
+    this.lines();
+  }
+
+  // The page as a command: the chosen read comes first, and is chosen when it is opened so.
+  lines() {
+    if (!this.answered) return;
+    const { page, commands, reads } = this.answered;
+    const access = [this.chosen, ...page.reads.keys()].filter((i, k) => page.reads[i] && (!k || i !== this.chosen));
+    const line = page.begin + access.map((i) => ` --access ${page.reads[i]}`).join("") + page.options + this.told.drawn(reads[this.chosen]);
+    $("commands").replaceChildren(...[{ what: "This page", line }, ...commands].map(pasteable));
   }
 
   note(now) {

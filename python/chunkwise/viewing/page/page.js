@@ -11,7 +11,7 @@ let grid = null;
 let view = { vertical: -1, horizontal: 0, at: [] };
 
 const drawing = new Drawing($("canvas"), { hover: settled(hover, 40), box: boxed });
-const costs = new Costs({ changed: costsChanged });
+const costs = new Costs({ changed: costsChanged, drawn });
 const work = new Work(costs);
 const picture = new Picture(() => { legend(); drawing.redraw(); });
 drawing.picture = picture;
@@ -77,8 +77,9 @@ function ofFile() {
 
 // --- a dataset ---
 
-async function choose(number, reads = file.traced[number] ?? [], tried = {}) {
+async function choose(number, reads = file.traced[number] ?? [], tried = {}, drawn = {}) {
   chosen = number;
+  costs.answered = null;
   try {
     facts = await ask("dataset", { dataset: number });
   } finally {
@@ -106,7 +107,8 @@ async function choose(number, reads = file.traced[number] ?? [], tried = {}) {
   const long = facts.shape.map((n, axis) => axis).filter((axis) => facts.shape[axis] > 1);
   const [first, second] = [...long].sort((a, b) => of[b] - of[a] || facts.shape[b] - facts.shape[a]);
   const shown = second === undefined ? [-1, first ?? rank - 1] : [Math.min(first, second), Math.max(first, second)];
-  view = { vertical: shown[0], horizontal: shown[1], at: facts.shape.map(() => 0), ...saved?.views[number] };
+  view = { vertical: shown[0], horizontal: shown[1], at: facts.shape.map(() => 0), ...saved?.views[number], ...drawn, usual: shown.join(), follows: !drawn.at };
+  if (drawn.colour) $("colour").value = drawn.colour;
   drawing.names = names;
   drawing.colour = $("colour").value;
   drawing.wanted = [];
@@ -151,6 +153,7 @@ function axes() {
     const made = el("input", { type: "range", min: 0, max: of[axis] - 1, value: view.at[axis] });
     made.addEventListener("input", () => {
       view.at[axis] = Number(made.value);
+      view.follows = false;
       output.textContent = `${view.at[axis] + 1} of ${of[axis]}`;
       show();
     });
@@ -170,14 +173,33 @@ function look() {
 function show() {
   drawing.show(chosen, facts, grid, view.vertical, view.horizontal, view.at);
   picturing();
+  costs.lines();
+}
+
+// An element of the plane.
+function place() {
+  return view.at.map((k, axis) => (axis === view.vertical || axis === view.horizontal ? 0 : Math.min(facts.shape[axis] - 1, k * (grid ? grid.chunk[axis] : 1))));
+}
+
+// The chunk in which a read begins.
+function begins(one) {
+  return one.first[0][0].map((start, axis) => Math.floor(start / grid.chunk[axis]));
+}
+
+// What is drawn, as options of the command; what would be drawn without them is left out.
+function drawn(first) {
+  const shown = [view.vertical, view.horizontal];
+  let said = "";
+  if (shown.join() !== view.usual) said += ` --draw ${shown.filter((axis) => axis >= 0).join()}`;
+  const home = first && grid ? begins(first) : view.at.map(() => 0);
+  if (view.at.some((k, axis) => !shown.includes(axis) && k !== home[axis])) said += ` --at ${place().join()}`;
+  if (drawing.colour !== "stored") said += ` --colour ${drawing.colour}`;
+  return said;
 }
 
 function picturing() {
   if (drawing.colour !== "values") return;
-  const at = view.at.map((k, axis) => Math.min(facts.shape[axis] - 1, k * (grid ? grid.chunk[axis] : 1)));
-  // Of the dimensions that are drawn, no place is chosen.
-  [view.vertical, view.horizontal].forEach((axis) => { if (axis >= 0) at[axis] = 0; });
-  picture.show({ dataset: chosen, at: at.join(), shown: [view.vertical, view.horizontal].join() });
+  picture.show({ dataset: chosen, at: place().join(), shown: [view.vertical, view.horizontal].join() });
 }
 
 function ramp(paint) {
@@ -300,8 +322,12 @@ function costsChanged(answered, tried, keeps) {
   if (keeps) work.offer(answered.write);
   else work.forget(answered.write);
   const one = answered.reads[costs.chosen];
-  if (one && grid && !saved) {
-    const at = one.first[0][0].map((start, axis) => Math.floor(start / grid.chunk[axis]));
+  // The plane is that of the chosen read, until another is chosen by hand.
+  const read = one && `${costs.number} ${one.text}`;
+  if (view.read !== undefined && view.read !== read) view.follows = true;
+  view.read = read;
+  if (one && grid && !saved && view.follows) {
+    const at = begins(one);
     const moved = at.some((k, axis) => axis !== view.vertical && axis !== view.horizontal && k !== view.at[axis]);
     if (moved) { view.at = at; look(); }
   }
@@ -321,7 +347,7 @@ function failed(error) {
 }
 
 for (const [id, event] of [["order", "change"], ["find", "input"]]) $(id).addEventListener(event, tree);
-$("colour").addEventListener("change", () => { drawing.colour = $("colour").value; picturing(); drawing.redraw(); legend(); });
+$("colour").addEventListener("change", () => { drawing.colour = $("colour").value; picturing(); drawing.redraw(); legend(); costs.lines(); });
 $("in").addEventListener("click", () => drawing.zoom(0.7));
 $("out").addEventListener("click", () => drawing.zoom(1 / 0.7));
 $("whole").addEventListener("click", () => drawing.all());
@@ -343,7 +369,7 @@ async function begin() {
     .sort((a, b) => Math.max(-1, ...worst(b).map((one) => one.rank)) - Math.max(-1, ...worst(a).map((one) => one.rank)) || (objects[b].logical_nbytes ?? 0) - (objects[a].logical_nbytes ?? 0))[0] ?? -1);
   if (file.far) document.querySelectorAll(".local").forEach((one) => { one.hidden = true; });
   if (saved) document.querySelector("option[value=values]").remove();
-  if (first >= 0) choose(first, [...file.access], file.tried).catch(failed);
+  if (first >= 0) choose(first, [...file.access], file.tried, file.drawn).catch(failed);
   else { $("name").textContent = "There is no dataset in this file."; }
   if (saved) { document.documentElement.dataset.ready = "all"; return; }
   const alive = new EventSource("alive");

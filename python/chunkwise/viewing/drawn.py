@@ -1,0 +1,56 @@
+"""What is drawn of a dataset, as the options of `chunkwise view` have it?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from chunkwise.errors import UsageError
+from chunkwise.inspection.facts import DatasetFacts
+from chunkwise.names import printable
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Which plane, and its colours; empty for what the page chooses."""
+
+    dimensions: str = ""  # Down and across, or across alone: names or numbers
+    at: str = ""  # An element in that plane
+    colour: str = ""
+
+    def view(self, facts: DatasetFacts) -> dict[str, Any]:
+        """Say it as the page does: axes, and the place as numbers of chunks."""
+        shape = facts.shape or ()
+        chunks = facts.chunks.shape if facts.chunks else (1,) * len(shape)
+        found: dict[str, Any] = {"colour": self.colour} if self.colour else {}
+        if self.dimensions:
+            names = [str(name).rsplit("/", 1)[-1] for name in facts.dimensions or ()]
+            axes = [_axis(word, names, len(shape)) for word in self.dimensions.split(",")]
+            if len(axes) > 2 or len(set(axes)) < len(axes):
+                raise UsageError("--draw: one dimension or two, such as lat,lon or 1,2")
+            found |= {"vertical": axes[0] if len(axes) > 1 else -1, "horizontal": axes[-1]}
+        if self.at:
+            words = self.at.split(",")
+            if len(words) != len(shape) or not all(map(_is_number, words)):
+                raise UsageError(f"--at: {len(shape)} numbers, one for each dimension")
+            place = list(map(int, words))
+            if any(i >= n for i, n in zip(place, shape, strict=True)):
+                raise UsageError(f"--at {printable(self.at)} is outside the dataset")
+            found["at"] = [i // c for i, c in zip(place, chunks, strict=True)]
+        return found
+
+
+USUAL: Final = Drawn()
+
+
+def _axis(word: str, names: list[str], rank: int) -> int:
+    if word in names:
+        return names.index(word)
+    if _is_number(word) and int(word) < rank:
+        return int(word)
+    there = [*dict.fromkeys(map(printable, names)), *map(str, range(rank))]
+    raise UsageError(f"--draw: no dimension '{printable(word)}'; there are {', '.join(there)}")
+
+
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.isdigit() and len(word) < 20
