@@ -10,6 +10,7 @@ import chunkwise
 from chunkwise.errors import FileChangedError, RemoteError
 from chunkwise.remote import ros3
 from chunkwise.remote.source import RemoteBytes
+from chunkwise.viewing.session import Session
 from tests.support.web import VALUES
 
 pytest.importorskip("s3fs", reason="s3fs is not installed")
@@ -55,6 +56,26 @@ def test_objects_are_read(store: Any, options: dict[str, Any]) -> None:
             np.testing.assert_array_equal(file[name][::4, 3, ::9], VALUES[::4, 3, ::9])
     with store.open("bucket/folder/a.h5") as given, chunkwise.open(given) as file:
         np.testing.assert_array_equal(file["x"][5], VALUES[5])
+
+
+@pytest.mark.usefixtures("store")
+def test_an_object_is_shown_with_what_the_environment_says(
+    endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (
+        ("AWS_ENDPOINT_URL", endpoint),
+        ("AWS_ACCESS_KEY_ID", "testing"),
+        ("AWS_SECRET_ACCESS_KEY", "testing"),
+    ):
+        monkeypatch.setenv(name, value)
+    shown = Session.of("s3://bucket/folder/a.h5", "x", ("line:0",))
+    first = shown.first()
+    assert first["file"] == "s3://bucket/folder/a.h5"
+    assert first["far"]["requests"] > 0
+    asked = {"dataset": [str(first["chosen"])], "read": ["line:0"]}
+    found = shown.costs(asked)
+    assert found["reads"][0]["now"]["chunkwise_requests"] > 0
+    assert found["page"]["begin"] == "chunkwise view s3://bucket/folder/a.h5 /x"
 
 
 def test_what_the_driver_ros3_was_told(store: Any, endpoint: str, content: bytes) -> None:

@@ -27,10 +27,11 @@ from tests.viewing.test_command import opened_by, traced
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
-pytestmark = [
+chromium = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium (make tools installs it)"),
     pytest.mark.slow,
 ]
+pytestmark = chromium
 
 
 @pytest.fixture(scope="module")
