@@ -63,7 +63,6 @@ On another machine, forward the port that is printed:
 @click.option(
     "--colour",
     type=click.Choice(("stored", "ratio", "place", "mask", "values")),
-    default="",
     help="Colour chunks by stored size, ratio, place in the file or skipped filters, or show "
     "values.  [default: stored]",
 )
@@ -89,7 +88,7 @@ def command(
     reader: str | None,
     dimensions: str,
     at: str,
-    colour: str,
+    colour: str | None,
     page: str | None,
     no_browser: bool,
 ) -> None:
@@ -127,7 +126,7 @@ def command(
     dataset, access = followed(trace, file, dataset, access)
     tried = Tried(chunk, filters, "" if cache is None else str(cache), reader or "")
     with for_messages().status("looking at the file"):
-        drawn = Drawn(dimensions, at, colour)
+        drawn = Drawn(dimensions, at, colour or "")
         session = Session.of(file, dataset, access, tried, drawn, traced)
     if page is not None:
         with for_messages().status("measuring this machine and samples of the data"):
