@@ -21,6 +21,8 @@ from chunkwise.viewing.source import listing
 
 # Cells along each side of a tile.
 SIDE: Final = 256
+# Chunks that are averaged at a time.
+_AT_A_TIME: Final = 1 << 17
 VALUES: Final = ("stored", "place", "mask")
 Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
@@ -30,9 +32,12 @@ Integers = npt.NDArray[np.int64]
 class Plane:
     """The written chunks of two dimensions of the grid, sorted by their rows."""
 
-    rows: Integers
-    columns: Integers
-    chosen: Integers  # Their numbers in the list of all chunks
+    vertical: int | None
+    horizontal: int
+    places: npt.NDArray[np.uint64]  # Their positions in the grid
+    chosen: Integers | None  # Their numbers in the list of all chunks; None for all of them
+    rows: Integers | None  # None where `places` ascend, from `first` on
+    first: int
 
 
 @dataclass
@@ -66,9 +71,11 @@ class ChunkMap:
         """The least and the largest of each kind of value; None if no chunk is written."""
         if not self.positions.size:
             return dict.fromkeys(VALUES)
+        last = int(self.addresses.argmax())
+        end = int(self.addresses[last]) + int(self.nbytes[last])
         return {
             "stored": (int(self.nbytes.min()), int(self.nbytes.max())),
-            "place": (int(self.addresses.min()), int((self.addresses + self.nbytes).max())),
+            "place": (int(self.addresses.min()), end),
             "mask": (0, 1) if self.masks.size else None,
         }
 
@@ -78,10 +85,12 @@ class ChunkMap:
     def _along(self, chosen: npt.NDArray[np.uint64], axis: int) -> Integers:
         """Return the indices of some positions along a dimension."""
         # Positions are below 2**64, and so are strides of more than one chunk.
-        found: Integers = (
-            chosen // np.uint64(self._strides()[axis]) % np.uint64(self.grid[axis])
-        ).astype(np.int64)
-        return found
+        stride, length = np.uint64(self._strides()[axis]), np.uint64(self.grid[axis])
+        found = chosen if stride == 1 else chosen // stride
+        if axis:
+            # NumPy divides several numbers at a time, and takes remainders of one.
+            found = found - found // length * length
+        return found.astype(np.int64)
 
     def plane(self, vertical: int | None, horizontal: int, at: Sequence[int]) -> Plane:
         """Choose the chunks of two dimensions; `at` is the chunk index along each of the others.
@@ -92,20 +101,37 @@ class ChunkMap:
         key = (vertical, horizontal, *(0 if axis in shown else i for axis, i in enumerate(at)))
         found = self._planes.get(key)
         if found is None:
-            chosen: Integers = np.arange(self.positions.size, dtype=np.int64)
+            chosen: Integers | None = None
             for axis, index in enumerate(at):
                 if axis not in shown and self.grid[axis] > 1:
-                    chosen = chosen[self._along(self.positions[chosen], axis) == index]
-            places = self.positions[chosen]
-            columns = self._along(places, horizontal)
-            rows = columns * 0 if vertical is None else self._along(places, vertical)
+                    inside = self._along(self._places(chosen), axis) == index
+                    chosen = np.flatnonzero(inside) if chosen is None else chosen[inside]
+            rows = None
             if vertical is not None and vertical > horizontal:
+                rows = self._along(self._places(chosen), vertical)
                 order = np.argsort(rows, kind="stable")
-                rows, columns, chosen = rows[order], columns[order], chosen[order]
-            found = Plane(rows, columns, chosen)
+                rows, chosen = rows[order], order if chosen is None else chosen[order]
+            slower = range(vertical or 0)
+            first = sum(at[axis] * self._strides()[axis] for axis in slower if axis not in shown)
+            found = Plane(vertical, horizontal, self._places(chosen), chosen, rows, first)
             # One is looked at at a time.
             self._planes = {key: found}
         return found
+
+    def _places(self, chosen: Integers | None) -> npt.NDArray[np.uint64]:
+        return self.positions if chosen is None else self.positions[chosen]
+
+    def _between(self, plane: Plane, rows: tuple[int, int]) -> tuple[int, int]:
+        """Find the chunks of some rows of a plane, by their numbers in it."""
+        if plane.vertical is None:
+            return (0, plane.places.size) if rows[0] == 0 else (0, 0)
+        if plane.rows is not None:
+            first, last = np.searchsorted(plane.rows, rows)
+        else:
+            stride, most = self._strides()[plane.vertical], self.grid[plane.vertical]
+            bounds = [np.uint64(plane.first + min(row, most) * stride) for row in rows]
+            first, last = np.searchsorted(plane.places, bounds)
+        return int(first), int(last)
 
     def tile(self, plane: Plane, what: str, level: tuple[int, int], at: tuple[int, int]) -> Floats:
         """Average the values of a tile's cells, of 2**level chunks along each side.
@@ -114,19 +140,30 @@ class ChunkMap:
         """
         (down, right), (row, column) = level, at
         high, wide = SIDE << down, SIDE << right
-        first, last = np.searchsorted(plane.rows, [row * high, (row + 1) * high])
-        rows = (plane.rows[first:last] - row * high) >> down
-        columns = (plane.columns[first:last] - column * wide) >> right
-        inside = (columns >= 0) & (columns < SIDE)
-        cells = rows[inside] * SIDE + columns[inside]
-        chosen = plane.chosen[first:last][inside]
-        if what == "mask":
-            # The share of chunks for which a filter was skipped.
-            weights = (self.masks[chosen] != 0 if self.masks.size else chosen * 0.0) * 1.0
-        else:
-            weights = (self.nbytes if what == "stored" else self.addresses)[chosen] * 1.0
-        counts = np.bincount(cells, minlength=SIDE * SIDE)
-        sums = np.bincount(cells, weights, minlength=SIDE * SIDE)
+        counts, sums = np.zeros(SIDE * SIDE, np.int64), np.zeros(SIDE * SIDE)
+        first, last = self._between(plane, (row * high, (row + 1) * high))
+        # Of ten million chunks, lists of all take longer to allocate than to fill.
+        for begin in range(first, last, _AT_A_TIME):
+            part = slice(begin, min(begin + _AT_A_TIME, last))
+            places = plane.places[part]
+            columns = (self._along(places, plane.horizontal) - column * wide) >> right
+            cells = columns
+            if plane.vertical is not None:
+                rows = (
+                    self._along(places, plane.vertical) if plane.rows is None else plane.rows[part]
+                )
+                cells = ((rows - row * high) >> down) * SIDE + columns
+            chosen = part if plane.chosen is None else plane.chosen[part]
+            if what == "mask":
+                # The share of chunks for which a filter was skipped.
+                values = self.masks[chosen] != 0 if self.masks.size else np.zeros(len(columns))
+            else:
+                values = (self.nbytes if what == "stored" else self.addresses)[chosen]
+            inside = (columns >= 0) & (columns < SIDE)
+            if not inside.all():
+                cells, values = cells[inside], values[inside]
+            counts += np.bincount(cells, minlength=SIDE * SIDE)
+            sums += np.bincount(cells, values, minlength=SIDE * SIDE)
         with np.errstate(invalid="ignore", divide="ignore"):
             found: Floats = (sums / counts).astype(np.float32)
         return found

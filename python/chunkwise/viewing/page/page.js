@@ -92,11 +92,11 @@ async function choose(number, reads = file.traced[number] ?? [], tried = {}, dra
   $("stored").textContent = stored();
   ofDataset();
   for (const id of ["drawn", "costs", "cure", "film", "lines", "bytes"]) $(id).hidden = true;
-  bytes().catch(() => {});
   const drawable = rank > 0 && !facts.shape.includes(0) && ["chunked", "contiguous"].includes(facts.layout) && !facts.unlisted;
   $("why-not").hidden = drawable;
   if (!drawable) {
     $("why-not").textContent = facts.unlisted ?? (rank && !facts.shape.includes(0) ? `Its layout is ${facts.layout}: there are no chunks to draw.` : "It has no elements along dimensions: there is nothing to draw.");
+    bytes().catch(() => {});
     return;
   }
   grid = facts.chunks ? await ask("chunks", { dataset: number }) : null;
@@ -117,6 +117,8 @@ async function choose(number, reads = file.traced[number] ?? [], tried = {}, dra
   $("traced").hidden = !(number in file.traced);
   $("of-trace").checked = number in file.traced;
   await costs.show(number, facts, names, saved?.views[number].reads ?? reads, tried);
+  // After what is looked at first.
+  bytes().catch(() => {});
 }
 
 function stored() {
