@@ -21,7 +21,7 @@ from chunkwise_lab import checkout
 from chunkwise_lab.peers import __main__ as program
 from chunkwise_lab.peers import programs, results, schedule, table
 from chunkwise_lab.peers.boxes import random_boxes, runs
-from chunkwise_lab.peers.comparisons import GROUPS
+from chunkwise_lab.peers.comparisons import GROUPS, _filled
 from chunkwise_lab.peers.files import Data, Store
 from chunkwise_lab.peers.spec import Comparison, Reader, Target
 from chunkwise_lab.peers.task import EVERYTHING, CannotReadError
@@ -52,6 +52,14 @@ def run_here(reader: Reader) -> schedule.Samples:
         ):
             samples.take(answer(measure()))
     return samples
+
+
+def test_lists_of_an_entry_are_shapes() -> None:
+    names = {"chunk": [500, 500], "words": "500x500"}
+    assert _filled("$chunk", names) == (500, 500)
+    entry = {"shape": [10000, 3000], "chunk": "$chunk", "title": "in $words"}
+    filled = {"shape": (10000, 3000), "chunk": (500, 500), "title": "in 500x500"}
+    assert _filled(entry, names) == filled
 
 
 @needs_chunk_iter

@@ -129,8 +129,10 @@ class ChunkMap:
             first, last = np.searchsorted(plane.rows, rows)
         else:
             stride, most = self._strides()[plane.vertical], self.grid[plane.vertical]
-            bounds = [np.uint64(plane.first + min(row, most) * stride) for row in rows]
-            first, last = np.searchsorted(plane.places, bounds)
+            bounds = [plane.first + min(row, most) * stride for row in rows]
+            # No chunk has the last number of 64 bits.
+            limited = np.array([min(bound, 2**64 - 1) for bound in bounds], np.uint64)
+            first, last = np.searchsorted(plane.places, limited)
         return int(first), int(last)
 
     def tile(self, plane: Plane, what: str, level: tuple[int, int], at: tuple[int, int]) -> Floats:

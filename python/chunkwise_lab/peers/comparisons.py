@@ -144,7 +144,10 @@ def _filled(value: Any, names: Values) -> Any:
     """Put values of an entry into texts, at any depth; lists become tuples."""
     if isinstance(value, str):
         whole = value[1:] if value.startswith("$") else ""
-        return names[whole] if whole in names else Template(value).substitute(names)
+        if whole not in names:
+            return Template(value).substitute(names)
+        found = names[whole]
+        return tuple(found) if isinstance(found, list) else found
     if isinstance(value, list):
         return tuple(_filled(one, names) for one in value)
     if isinstance(value, dict):
