@@ -85,6 +85,9 @@ def test_ten_million_chunks(browser: Any, tmp_path: Path, known_machine: Machine
     with shown(browser, path) as page:
         page.wait_for_selector("#canvas[data-drawn=all]")
         stored = page.locator("#stored").text_content()
+        assert facts is not None
+        assert facts.chunks is not None
+        assert facts.stored_nbytes is not None
         assert f"{facts.chunks.grid:,} chunks of 1x1" in stored
         assert f"stored in {facts.stored_nbytes / 2**20:.2f} MiB" in stored
         for colour in ("place", "mask", "values", "stored"):

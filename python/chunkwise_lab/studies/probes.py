@@ -13,7 +13,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from math import prod
@@ -268,9 +268,9 @@ def profiled_functions(context: Context) -> Iterator[tuple[dict[str, str], list[
                 yield {**labels, **point}, [{"status": "ok", "share": one} for one in shares]
 
 
-def _shares(report: str) -> Counter[tuple[str, str]]:
+def _shares(report: str) -> dict[tuple[str, str], float]:
     """Add up what a report of perf says of each function of each library, in percent."""
-    found: Counter[tuple[str, str]] = Counter()
+    found: defaultdict[tuple[str, str], float] = defaultdict(float)
     for line in report.splitlines():
         if line.count("|") == 2 and "%" in line:
             share, file, symbol = (text.strip() for text in line.split("|"))
@@ -279,12 +279,12 @@ def _shares(report: str) -> Counter[tuple[str, str]]:
 
 
 def _summed(
-    reports: Sequence[Counter[tuple[str, str]]],
+    reports: Sequence[Mapping[tuple[str, str], float]],
 ) -> dict[tuple[str, str], list[float]]:
     """Sum up functions and libraries, in each report by the same names."""
     found: defaultdict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0] * len(reports))
     for library, name in sorted({key for report in reports for key in report}):
-        shares = [report[library, name] for report in reports]
+        shares = [report.get((library, name), 0.0) for report in reports]
         is_small = sum(shares) < _LEAST_SHARE * len(reports)
         if is_small or name.startswith("0x") or library == _SYSTEM:
             name = f"others of {library}"
