@@ -97,7 +97,7 @@ def test_a_state_is_a_command_that_gives_it_again(path: Path, options: str) -> N
     assert (again.path, again.dataset) == (str(path), "/cube")
     assert (again.access, again.tried) == (first.access, tried)
     assert again.first()["drawn"] == {
-        "vertical": 2, "horizontal": 0, "at": [5, 1, 0], "colour": "ratio"
+        "vertical": 2, "horizontal": 0, "at": [5, 45, 0], "colour": "ratio"
     }  # fmt: skip
 
 

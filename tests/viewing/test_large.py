@@ -125,8 +125,8 @@ def test_as_many_dimensions_as_hdf5_has(
         page.wait_for_selector("#canvas[data-drawn=all]")
         options = page.locator("#axes select").first.locator("option")
         assert options.count() == RANK + 1
-        # A slider for each of the others that has several chunks.
-        assert page.locator("#axes input").count() == 11 - 2
+        # A slider for each of the others that has several elements.
+        assert page.locator("#axes input").count() == 12 - 2
         until_text(page, "reads", "line:20")
         page.locator("#axes select").first.select_option("20")
         page.locator("#axes select").last.select_option("31")

@@ -291,6 +291,32 @@ def test_the_page_opens_in_the_state_of_its_command(
     made.server_close()
 
 
+def test_a_read_lights_the_chunks_that_it_touches_in_this_plane(page: Any) -> None:
+    def touched(number: int) -> None:
+        until(page, f"document.getElementById('canvas').dataset.touched === '{number}'")
+
+    touched(24)
+    page.locator("#pattern").fill("[::2, 5]")
+    page.locator("#pattern").press("Enter")
+    page.wait_for_selector("#reads tr.chosen th button:text-is('[::2, 5]')")
+    touched(12)
+    page.locator("#step").click()
+    until_text(page, "told", "with gaps cannot be played")
+    # Along the dimension that is not drawn, the read has one element, in the first chunk.
+    page.locator("#axes select").nth(0).select_option("2")
+    page.locator("#axes select").nth(1).select_option("0")
+    assert page.locator("#axes input").input_value() == "5"
+    touched(12)
+    for place, number in (("29", 12), ("30", 0), ("59", 0), ("0", 12)):
+        page.locator("#axes input").fill(place)
+        touched(number)
+    page.locator("#tree button:has(b:text-is('/contiguous'))").click()
+    until_text(page, "cells", "has no chunks")
+    until(page, "!document.getElementById('cure').hidden")
+    touched(0)
+    assert page.locator("#sliders input").count() == 0
+
+
 def test_what_is_drawn_is_part_of_the_command(page: Any, browser: Any) -> None:
     def line(of: Any) -> str:
         return str(of.locator("#commands pre").first.text_content())
@@ -308,18 +334,18 @@ def test_what_is_drawn_is_part_of_the_command(page: Any, browser: Any) -> None:
     down.select_option("2")
     across.select_option("0")
     page.locator("#colour").select_option("ratio")
-    page.locator("#axes input").fill("1")
+    page.locator("#axes input").fill("31")
     changed = line(page)
     assert " --draw 2,0" in changed
     assert "--colour ratio" in changed
-    assert " --at 0,30,0" in changed
+    assert " --at 0,31,0" in changed
     # It stays where it was put as something is tried.
     page.locator("#sliders input").last.fill("3")
     page.wait_for_selector("td.tried")
-    assert page.locator("#axes input").input_value() == "1"
+    assert page.locator("#axes input").input_value() == "31"
     changed = line(page)
     assert "--cache" in changed
-    assert " --at 0,30,0" in changed
+    assert " --at 0,31,0" in changed
     made = Server(opened_by(changed))
     threading.Thread(target=made.serve_forever, daemon=True).start()
     again = browser.new_page(viewport={"width": 1200, "height": 900})
@@ -328,7 +354,7 @@ def test_what_is_drawn_is_part_of_the_command(page: Any, browser: Any) -> None:
     again.wait_for_selector("td.tried")
     assert again.locator("#axes select").nth(0).input_value() == "2"
     assert again.locator("#axes select").nth(1).input_value() == "0"
-    assert again.locator("#axes input").input_value() == "1"
+    assert again.locator("#axes input").input_value() == "31"
     assert again.locator("#colour").input_value() == "ratio"
     assert line(again) == changed
     again.close()
@@ -370,6 +396,7 @@ def test_what_a_program_read_is_played(
     page.goto(made.address)
     page.wait_for_selector("#film:not([hidden])")
     assert page.locator("#of-trace").is_checked()
+    assert f"--trace {shlex.quote(str(trace))}" in page.locator("#commands").text_content()
     page.locator("#step").click()
     until_text(page, "told", "2 chunks touched so far, 2 loaded")
     page.locator("#at").evaluate(

@@ -84,6 +84,9 @@ def test_a_new_file_is_written_and_proved(
     before = Path(session.path).read_bytes()
     monkeypatch.chdir(tmp_path)
     words = asked(session, "/cube", work="write", chunk="24x10x10", filters="none")
+    with pytest.raises(UsageError, match="name the new file"):
+        session.begin(words)
+    words["out"] = [str(tmp_path / "new_repacked.h5")]
     session.begin(words)
     state = ended(session)
     assert state["error"] == ""

@@ -160,6 +160,9 @@ def main() -> None:
             say("error", printable(str(error)))
         except MemoryError:
             say("error", "it needs more memory than this machine has free")
+        except KeyboardInterrupt:
+            # Its server has ended it, and says so.
+            sys.exit(1)
 
 
 def _bound() -> None:

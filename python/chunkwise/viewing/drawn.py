@@ -19,11 +19,12 @@ class Drawn:
     colour: str = ""
 
     def view(self, facts: DatasetFacts) -> dict[str, Any]:
-        """Say it as the page does: axes, and the place as numbers of chunks."""
+        """Say it as the page does."""
         shape = facts.shape or ()
-        chunks = facts.chunks.shape if facts.chunks else (1,) * len(shape)
         found: dict[str, Any] = {"colour": self.colour} if self.colour else {}
         if self.dimensions:
+            if not shape:
+                raise UsageError("--draw: the dataset has no dimensions")
             names = [str(name).rsplit("/", 1)[-1] for name in facts.dimensions or ()]
             axes = [_axis(word, names, len(shape)) for word in self.dimensions.split(",")]
             if len(axes) > 2 or len(set(axes)) < len(axes):
@@ -36,7 +37,7 @@ class Drawn:
             place = list(map(int, words))
             if any(i >= n for i, n in zip(place, shape, strict=True)):
                 raise UsageError(f"--at {printable(self.at)} is outside the dataset")
-            found["at"] = [i // c for i, c in zip(place, chunks, strict=True)]
+            found["at"] = place
         return found
 
 

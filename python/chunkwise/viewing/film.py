@@ -63,7 +63,9 @@ def film(walk: Iterable[Any], operations: int, found: Costs, setting: Setting) -
 
 
 def _simple(selection: Any) -> Any:
-    """Take a hyperslab; of a union, which has no box, none."""
-    if not isinstance(selection[0][0], int):
-        raise UsageError("a union cannot be played: play a box, a line or a plane")
+    """Take a hyperslab that is a box; of others, none."""
+    is_one = isinstance(selection[0][0], int)
+    if not is_one or any(n > 1 and s != b for _, s, n, b in zip(*selection, strict=True)):
+        what = "a read with gaps" if is_one else "a union"
+        raise UsageError(f"{what} cannot be played: play a box, a line or a plane")
     return selection

@@ -74,15 +74,15 @@ def _save(session: Session, number: int, saved: dict[str, Any]) -> None:
         return
     _answer(session, saved, "chunks", asked)
     place = saved["answers"][_key("costs", costs)]["reads"][0]["first"][0][0]
-    at = [i // c for i, c in zip(place, facts.chunks.shape, strict=True)]
     grid = session.chunks(_words(asked))["grid"]
     axes = sorted(range(len(grid)), key=lambda d: (shape[d] > 1, grid[d]))[-2:]
     vertical, horizontal = (-1, axes[0]) if len(axes) < 2 else sorted(axes)
     stated = {"vertical": vertical, "horizontal": horizontal, **session.view_of(number)}
-    vertical, horizontal, at = stated["vertical"], stated["horizontal"], stated.get("at", at)
+    vertical, horizontal, place = stated["vertical"], stated["horizontal"], stated.get("at", place)
+    at = [i // c for i, c in zip(place, facts.chunks.shape, strict=True)]
     along = [1 if vertical < 0 else grid[vertical], grid[horizontal]]
     levels = [max(0, math.ceil(math.log2(n / _CELLS))) for n in along]
-    view |= {"at": at, **stated, "levels": levels}
+    view |= {"at": place, **stated, "levels": levels}
     for what in VALUES:
         words = {
             **asked, "vertical": vertical, "horizontal": horizontal, "at": ",".join(map(str, at)),

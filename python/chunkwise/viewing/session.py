@@ -21,7 +21,7 @@ from chunkwise.files.opening import find_dataset, full_name
 from chunkwise.inspection import DatasetFacts, FileFacts, Finding, ObjectFacts, inspect
 from chunkwise.inspection.finding import SEVERITIES
 from chunkwise.inspection.records import plain
-from chunkwise.names import printable
+from chunkwise.names import printable, shell_word
 from chunkwise.viewing.apart import Running
 from chunkwise.viewing.bytemap import Numbers, Spans, all_spans
 from chunkwise.viewing.chunkmap import SIDE, VALUES, ChunkMap
@@ -134,6 +134,7 @@ class Session:
             "drawn": {} if chosen is None else self.view_of(chosen),
             "traced": {} if self.trace is None else self.trace.reads(self._numbers),
             "lines": [] if self.trace is None else self.trace.lines,
+            "trace": "" if self.trace is None else f" --trace {shell_word(self.trace.path)}",
             "objects": [_row(one) for one in self.quick.objects],
         }
 
@@ -342,8 +343,10 @@ class Session:
         elif what == "write":
             said = found.written(tried, then)
             assert said is not None
+            if not _text(asked, "out").strip():
+                raise UsageError("name the new file")
             given = (
-                _text(asked, "out") or said["out"], found.path,
+                _text(asked, "out"), found.path,
                 said["chunk"] or None, said["filters"] or None,
             )  # fmt: skip
         else:

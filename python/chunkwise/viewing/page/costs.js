@@ -131,7 +131,7 @@ class Costs {
     if (!this.answered) return;
     const { page, commands, reads } = this.answered;
     const access = [this.chosen, ...page.reads.keys()].filter((i, k) => page.reads[i] && (!k || i !== this.chosen));
-    const line = page.begin + access.map((i) => ` --access ${page.reads[i]}`).join("") + page.options + this.told.drawn(reads[this.chosen]);
+    const line = page.begin + access.map((i) => ` --access ${page.reads[i]}`).join("") + page.options + file.trace + this.told.drawn(reads[this.chosen]);
     $("commands").replaceChildren(...[{ what: "This page", line }, ...commands].map(pasteable));
   }
 
@@ -242,7 +242,7 @@ class Costs {
       parts.push(el("label", { htmlFor: "filter" }, "Filters"), select);
     }
     const caches = [...new Set([...CACHES, now.cache_nbytes])].sort((a, b) => a - b);
-    slider("Chunk cache of libhdf5", caches, this.tried.cache ?? now.cache_nbytes, (n) => (n ? size(n) : "none"), (n) => { this.tried.cache = n === now.cache_nbytes ? null : n; });
+    if (now.chunks || this.tried.chunk) slider("Chunk cache of libhdf5", caches, this.tried.cache ?? now.cache_nbytes, (n) => (n ? size(n) : "none"), (n) => { this.tried.cache = n === now.cache_nbytes ? null : n; });
     $("sliders").replaceChildren(...parts);
     $("cure").hidden = false;
   }

@@ -19,6 +19,19 @@ function shade(part) {
 }
 const never = () => (dark.matches ? [60, 40, 40] : [245, 225, 220]);
 
+// All areas of ranges down and across, as far as anybody tells them apart.
+const MOST_AREAS = 4000;
+function products(down, across) {
+  const found = [];
+  for (const [a, c] of down) {
+    for (const [b, d] of across) {
+      if (found.length === MOST_AREAS) return found;
+      found.push([a, b, c, d]);
+    }
+  }
+  return found;
+}
+
 class Drawing {
   constructor(canvas, told) {
     Object.assign(this, { canvas, told, tiles: new Map(), waiting: new Set(), boxes: [], wanted: [], cells: null, tried: null, box: null });
@@ -297,19 +310,42 @@ class Drawing {
   // What a read wants, and the chunks that it touches.
   drawRead(context, plot) {
     const mark = css("--mark");
-    for (const area of this.wanted) {
-      const chunks = [0, 1].map((i) => Math.floor(area[i] / this.side[i]) * this.side[i])
-        .concat([0, 1].map((i) => Math.min(this.extent[i], Math.ceil(area[i + 2] / this.side[i]) * this.side[i])));
-      // Values stay visible under it.
-      context.globalAlpha = this.colour === "values" ? 0.25 : 0.75;
-      context.fillStyle = mark;
-      context.fillRect(...this.rect(plot, chunks));
-      context.globalAlpha = 1;
-      this.outline(context, plot, chunks, mark, 2);
-      context.fillStyle = css("--ground");
-      context.fillRect(...this.rect(plot, area));
-      this.outline(context, plot, area, css("--ink"), 1.5);
+    // Values stay visible under it.
+    const shows = this.colour === "values";
+    let touched = 0;
+    for (const { down, across, given } of this.wanted) {
+      // What has no chunks is not decoded.
+      const chunks = this.grid ? products(this.runs(down, 0), this.runs(across, 1)) : [];
+      for (const area of chunks) {
+        touched += [0, 1].reduce((n, i) => n * Math.ceil((area[i + 2] - area[i]) / this.side[i]), 1);
+        context.globalAlpha = shows ? 0.25 : 0.75;
+        context.fillStyle = mark;
+        context.fillRect(...this.rect(plot, area));
+        context.globalAlpha = 1;
+        this.outline(context, plot, area, mark, 2);
+      }
+      if (given) {
+        for (const area of products(down, across)) {
+          context.fillStyle = css("--ground");
+          if (!shows) context.fillRect(...this.rect(plot, area));
+          else this.outline(context, plot, area, css("--ground"), 5);
+          this.outline(context, plot, area, css("--ink"), 1.5);
+        }
+      }
     }
+    this.canvas.dataset.touched = touched;
+  }
+
+  // Ranges of elements as ranges of whole chunks, those that meet as one.
+  runs(ranges, i) {
+    const found = [];
+    for (const [begin, end] of ranges) {
+      const from = Math.floor(begin / this.side[i]) * this.side[i];
+      const to = Math.min(this.extent[i], Math.ceil(end / this.side[i]) * this.side[i]);
+      if (found.length && from <= found.at(-1)[1]) found.at(-1)[1] = Math.max(found.at(-1)[1], to);
+      else found.push([from, to]);
+    }
+    return found;
   }
 
   drawCells(context, plot) {
@@ -319,7 +355,9 @@ class Drawing {
       context.fillRect(...this.rect(plot, this.chunkRect(index)));
     }
     context.globalAlpha = 1;
-    for (const area of this.wanted) this.outline(context, plot, area, css("--ink"), 2);
+    for (const { down, across, given } of this.wanted) {
+      if (given) products(down, across).forEach((area) => this.outline(context, plot, area, css("--ink"), 2));
+    }
   }
 
   // --- mouse, fingers and keys ---

@@ -93,12 +93,18 @@ class Film {
         found[axis] = chunk % grid[axis];
         chunk = Math.floor(chunk / grid[axis]);
       }
-      return [drawing.vertical < 0 ? 0 : found[drawing.vertical], found[drawing.horizontal]];
+      return found;
     };
-    drawing.cells = [...state.held].filter((chunk) => chunk !== state.last?.chunk).map((chunk) => ({ index: index(chunk), colour: css("--good"), alpha: 0.8 }));
-    if (state.last) drawing.cells.push({ index: index(state.last.chunk), colour: css(state.last.colour), alpha: 1 });
     const at = number ? frames[number - 1][0] : 0;
-    this.go(...reads[at]);
+    // The plane of the read, of which the chunks in other planes are not seen.
+    this.go(...reads[at], state.last ? index(state.last.chunk) : null);
+    const cell = (chunk, colour, alpha) => {
+      const found = index(chunk);
+      const isHere = found.every((k, axis) => axis === drawing.vertical || axis === drawing.horizontal || k === drawing.at[axis]);
+      return isHere ? [{ index: [drawing.vertical < 0 ? 0 : found[drawing.vertical], found[drawing.horizontal]], colour: css(colour), alpha }] : [];
+    };
+    drawing.cells = [...state.held].filter((chunk) => chunk !== state.last?.chunk).flatMap((chunk) => cell(chunk, "--good", 0.8));
+    if (state.last) drawing.cells.push(...cell(state.last.chunk, state.last.colour, 1));
     drawing.redraw();
     this.drawSlots();
     const rest = operations > reads.length ? ` The film shows the first ${counted(reads.length, "read")} of ${count(operations)}.` : "";

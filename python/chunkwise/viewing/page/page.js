@@ -109,6 +109,7 @@ async function choose(number, reads = file.traced[number] ?? [], tried = {}, dra
   const shown = second === undefined ? [-1, first ?? rank - 1] : [Math.min(first, second), Math.max(first, second)];
   view = { vertical: shown[0], horizontal: shown[1], at: facts.shape.map(() => 0), ...saved?.views[number], ...drawn, usual: shown.join(), follows: !drawn.at };
   if (drawn.colour) $("colour").value = drawn.colour;
+  $("cells").textContent = grid ? "Each cell is a chunk: HDF5 reads and decodes it whole." : "It has no chunks: HDF5 reads the bytes that are wanted, piece by piece.";
   drawing.names = names;
   drawing.colour = $("colour").value;
   drawing.wanted = [];
@@ -148,18 +149,19 @@ function axes() {
     select("Down", view.vertical, true, (axis) => { if (axis === view.horizontal) view.horizontal = view.vertical >= 0 ? view.vertical : (axis + 1) % names.length; view.vertical = axis; });
     select("Across", view.horizontal, false, (axis) => { if (axis === view.vertical) view.vertical = view.horizontal; view.horizontal = axis; });
   }
-  const of = grid ? grid.grid : facts.shape.map(() => 1);
   names.forEach((name, axis) => {
-    if (axis === view.vertical || axis === view.horizontal || of[axis] < 2) return;
-    const output = el("output", {}, `${view.at[axis] + 1} of ${of[axis]}`);
-    const made = el("input", { type: "range", min: 0, max: of[axis] - 1, value: view.at[axis] });
+    if (axis === view.vertical || axis === view.horizontal || facts.shape[axis] < 2) return;
+    const said = () => `${count(view.at[axis])}${grid && grid.grid[axis] > 1 ? ` (chunk ${count(Math.floor(view.at[axis] / grid.chunk[axis]) + 1)} of ${count(grid.grid[axis])})` : ""}`;
+    const output = el("output", {}, said());
+    const made = el("input", { type: "range", min: 0, max: facts.shape[axis] - 1, value: view.at[axis] });
     made.addEventListener("input", () => {
       view.at[axis] = Number(made.value);
       view.follows = false;
-      output.textContent = `${view.at[axis] + 1} of ${of[axis]}`;
+      output.textContent = said();
       show();
+      drawFirst();
     });
-    parts.push(el("label", {}, `Chunks along ${name}`, made, output));
+    parts.push(el("label", {}, `At ${name}`, made, output));
   });
   $("axes").replaceChildren(...parts);
   $("axes").hidden = saved || !parts.length;
@@ -173,27 +175,25 @@ function look() {
 }
 
 function show() {
-  drawing.show(chosen, facts, grid, view.vertical, view.horizontal, view.at);
+  drawing.show(chosen, facts, grid, view.vertical, view.horizontal, view.at.map((i, axis) => (grid ? Math.floor(i / grid.chunk[axis]) : 0)));
   picturing();
   costs.lines();
 }
 
 // An element of the plane.
 function place() {
-  return view.at.map((k, axis) => (axis === view.vertical || axis === view.horizontal ? 0 : Math.min(facts.shape[axis] - 1, k * (grid ? grid.chunk[axis] : 1))));
+  return view.at.map((i, axis) => (axis === view.vertical || axis === view.horizontal ? 0 : i));
 }
 
-// The chunk in which a read begins.
-function begins(one) {
-  return one.first[0][0].map((start, axis) => Math.floor(start / grid.chunk[axis]));
-}
+// The element at which a read begins.
+const begins = (one) => one.first[0][0];
 
 // What is drawn, as options of the command; what would be drawn without them is left out.
 function drawn(first) {
   const shown = [view.vertical, view.horizontal];
   let said = "";
   if (shown.join() !== view.usual) said += ` --draw ${shown.filter((axis) => axis >= 0).join()}`;
-  const home = first && grid ? begins(first) : view.at.map(() => 0);
+  const home = first ? begins(first) : view.at.map(() => 0);
   if (view.at.some((k, axis) => !shown.includes(axis) && k !== home[axis])) said += ` --at ${place().join()}`;
   if (drawing.colour !== "stored") said += ` --colour ${drawing.colour}`;
   return said;
@@ -236,7 +236,7 @@ function legend() {
     parts.push(el("span", {}, ends[0], ramp((context) => { for (let x = 0; x < 128; x += 1) { context.fillStyle = `rgb(${shade(x / 127)})`; context.fillRect(x, 0, 1, 1); } }), ends[1]));
   }
   if (facts.chunks && facts.chunks.allocated < facts.chunks.grid) parts.push(key(`rgb(${never()})`, "never written"));
-  parts.push(key(css("--mark"), drawing.cells ? "loaded now" : "decoded for the read"));
+  if (grid) parts.push(key(css("--mark"), drawing.cells ? "loaded now" : "decoded for the read"));
   if (drawing.cells) parts.push(key(css("--good"), "in the cache"), key(css("--error"), "loaded again"));
   else parts.push(key(css("--ground"), "what it gives you"));
   if (drawing.tried) parts.push(key(css("--cure"), "chunks that are tried (dashed)"));
@@ -297,26 +297,47 @@ function boxed(area) {
   const text = facts.shape.map((n, axis) => {
     if (axis === view.vertical) return `${area[0]}:${area[2]}`;
     if (axis === view.horizontal) return `${area[1]}:${area[3]}`;
-    return String(Math.min(n - 1, view.at[axis] * (grid ? grid.chunk[axis] : 1)));
+    return String(Math.min(n - 1, view.at[axis]));
   });
   costs.box(`[${text.join(", ")}]`);
 }
 
-// Show the first read of the chosen pattern, at its place.
+// Show the first read of the chosen pattern, as far as it lies in this plane.
 function drawFirst() {
   const one = costs.answered?.reads[costs.chosen];
-  drawing.wanted = one ? one.first.map(([start, stride, number, block]) => area(start, stride.map((s, i) => (number[i] - 1) * s + block[i]))) : [];
+  drawing.wanted = one ? one.first.map(inPlane).filter(Boolean) : [];
   drawing.redraw();
 }
 
-function area(start, shape) {
-  const of = (list, axis, none) => (axis < 0 ? none : list[axis]);
-  const from = [of(start, view.vertical, 0), of(start, view.horizontal, 0)];
-  return [...from, from[0] + of(shape, view.vertical, 1), from[1] + of(shape, view.horizontal, 1)];
+const MOST_PARTS = 2000;
+// A hyperslab as ranges of elements along the drawn dimensions; null where it touches no chunk of
+// the plane, and `given` where it has elements of it.
+function inPlane([start, stride, number, block]) {
+  const ranges = (axis) => (axis < 0 ? [[0, 1]] : Array.from({ length: Math.min(number[axis], MOST_PARTS) }, (_, k) => [start[axis] + k * stride[axis], start[axis] + k * stride[axis] + block[axis]]));
+  let given = true;
+  for (let axis = 0; axis < start.length; axis += 1) {
+    if (axis === view.vertical || axis === view.horizontal) continue;
+    const at = view.at[axis];
+    const side = grid ? grid.chunk[axis] : 1;
+    const begin = Math.floor(at / side) * side;
+    // The first part that ends behind the chunk's begin, and that of the element.
+    const from = (place) => start[axis] + stride[axis] * Math.max(0, Math.min(number[axis] - 1, Math.floor((place - start[axis] - block[axis]) / stride[axis]) + 1));
+    const touches = (place, end) => from(place) < end && from(place) + block[axis] > place;
+    if (!touches(begin, begin + side)) return null;
+    given &&= touches(at, at + 1);
+  }
+  return { down: ranges(view.vertical), across: ranges(view.horizontal), given };
 }
 
-function goTo(start, shape) {
-  drawing.wanted = [area(start, shape)];
+// The film's plane: that of the chunk that was touched last.
+function goTo(start, shape, index) {
+  const place = view.at.map((i, axis) => (!index || Math.floor(i / grid.chunk[axis]) === index[axis] ? i : Math.max(start[axis], index[axis] * grid.chunk[axis])));
+  if (place.some((i, axis) => i !== view.at[axis] && axis !== view.vertical && axis !== view.horizontal)) {
+    view.at = place;
+    axes();
+    show();
+  }
+  drawing.wanted = [inPlane([start, shape, shape.map(() => 1), shape])].filter(Boolean);
   legend();
 }
 
@@ -328,10 +349,10 @@ function costsChanged(answered, tried, keeps) {
   const read = one && `${costs.number} ${one.text}`;
   if (view.read !== undefined && view.read !== read) view.follows = true;
   view.read = read;
-  if (one && grid && !saved && view.follows) {
+  if (one && !saved && view.follows) {
     const at = begins(one);
     const moved = at.some((k, axis) => axis !== view.vertical && axis !== view.horizontal && k !== view.at[axis]);
-    if (moved) { view.at = at; look(); }
+    if (moved) { view.at = [...at]; look(); }
   }
   const { chunks } = answered.then;
   const differs = tried && chunks && chunks.join() !== answered.now.chunks?.join();

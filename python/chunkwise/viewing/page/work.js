@@ -34,6 +34,7 @@ class Work {
   spell() {
     const out = $("target").value;
     const word = /^[\w./@%+=:,][\w./@%+=:,-]*$/.test(out) ? out : `'${out.replaceAll("'", "'\"'\"'")}'`;
+    this.word = word;
     $("writes").replaceChildren(pasteable({ what: "This runs, and proves that the new file holds the same. It replaces no file.", line: `${this.line} ${word}` }));
   }
 
@@ -95,6 +96,7 @@ class Work {
 
   write(lines) {
     $("progress").textContent = "It is written, and proved.";
-    $("advice").replaceChildren(el("pre", {}, lines.join("\n")));
+    const look = pasteable({ what: "Look at it", line: `chunkwise view ${this.word}` });
+    $("advice").replaceChildren(el("pre", {}, lines.join("\n")), el("ul", { className: "commands" }, look));
   }
 }
