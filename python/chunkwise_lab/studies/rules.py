@@ -126,6 +126,8 @@ def _often(evidence: Evidence) -> Verdict:
         more, less = (sum(one.reaches(1) is is_more for one in each) for is_more in (True, False))
         least, most = evidence.get("least", 2), len(each) - less
         text = f" It is more in {more} of {counted(len(each), 'pair')}, and less in {less}."
+        if len(each) < least:
+            return "cannot tell", Doubt(f"{text} It takes {plain(least)} pairs to hold.")
         if more >= least:
             return "holds", Doubt(text)
         if most >= least:
