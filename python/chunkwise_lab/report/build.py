@@ -34,9 +34,11 @@ def _indexes(results: Sequence[StudyResults], sections: Sequence[Section]) -> tu
     known = verdicts(results)
     measured = {name.split("/")[0] for name in known}
     blocks = {block.id for section in sections for block in section.blocks}
+    # As verdicts are: those of the paper's scale, where there are such.
+    pairs = sorted(zip(results, sections, strict=True), key=lambda pair: pair[0].scale != "quick")
     ids = {
         f"{one.study}/{name}": f"{section.id}-{name}"
-        for one, section in zip(results, sections, strict=True)
+        for one, section in pairs
         for name in one.outcomes
         if f"{section.id}-{name}" in blocks
     }
