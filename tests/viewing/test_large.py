@@ -16,7 +16,7 @@ import chunkwise
 from chunkwise.model.seconds import Machine
 from chunkwise.viewing.server import Server
 from chunkwise.viewing.session import Session
-from tests.viewing.test_page import browser, chromium, until, until_text
+from tests.viewing.test_page import browser, chromium, until_text
 
 __all__ = ["browser"]
 pytestmark = chromium
@@ -66,9 +66,8 @@ def test_a_thousand_datasets(browser: Any, tmp_path: Path, known_machine: Machin
         found = sorted(page.locator("#tree b").all_text_contents())
         assert found == sorted(["/g0/x99", *(f"/g9/x{n}" for n in range(990, 1000))])
         page.locator("#tree button").last.click()
-        until(page, "!document.getElementById('costs').hidden")
-        assert page.locator("#name").text_content() == "/g9/x999"
-        assert "2 chunks of 50" in page.locator("#stored").text_content()
+        until_text(page, "name", "/g9/x999")
+        until_text(page, "stored", "2 chunks of 50")
 
 
 def test_ten_million_chunks(browser: Any, tmp_path: Path, known_machine: Machine) -> None:

@@ -11,6 +11,7 @@ in trials of the fitted half.
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -209,7 +210,8 @@ def _summed(found: Sequence[Predicted], names: Callable[[Trial], Iterable[str]])
 
 def counted(found: Sequence[Trial]) -> list[float]:
     """Tell how far the model's chunks are from those that filters saw, 0.1 for a tenth."""
-    pairs = [pair for one in found for pair in one.chunks]
+    # Of a walk that was stopped, the last chunk was decoded whole.
+    pairs = [(seen, math.ceil(mine - 1e-6)) for one in found for seen, mine in one.chunks]
     return [abs(mine - seen) / max(1.0, seen) for seen, mine in pairs if seen or mine]
 
 
