@@ -58,7 +58,6 @@ class Drawing {
       this.cursor = null;
       this.all();
     }
-    this.tiles.clear();
     this.redraw();
   }
 

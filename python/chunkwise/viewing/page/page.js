@@ -331,7 +331,11 @@ function inPlane([start, stride, number, block]) {
 
 // The film's plane: that of the chunk that was touched last.
 function goTo(start, shape, index) {
-  const place = view.at.map((i, axis) => (!index || Math.floor(i / grid.chunk[axis]) === index[axis] ? i : Math.max(start[axis], index[axis] * grid.chunk[axis])));
+  const place = view.at.map((i, axis) => {
+    const first = index ? Math.max(start[axis], index[axis] * grid.chunk[axis]) : start[axis];
+    const isThere = i >= first && i < start[axis] + shape[axis] && (!index || Math.floor(i / grid.chunk[axis]) === index[axis]);
+    return isThere ? i : first;
+  });
   if (place.some((i, axis) => i !== view.at[axis] && axis !== view.vertical && axis !== view.horizontal)) {
     view.at = place;
     axes();
