@@ -2,8 +2,8 @@
 
     python scripts/first_paint.py [FOLDER]
 
-Makes a file of 1,000 datasets and one of ten million chunks in the folder (1 GB), unless they are
-there, and opens both in Chromium, five times each.  Needs playwright and chromium.
+Makes a file of 1,000 datasets and one of ten million chunks in the folder (170 MB), unless they
+are there, and opens both in Chromium, five times each.  Needs playwright and chromium.
 """
 
 from __future__ import annotations

@@ -136,6 +136,9 @@ BY_LIBHDF5 = along(1, 1.02, reader="libhdf5")
 OTHER_SERIES = [row(9.0, 9.0, 9.0, sieve=f"{n}MiB", reader="chunkwise") for n in (1, 2)]
 
 
+OFTEN = claim("often", slow=SLOW, fast=FAST, least=2)
+
+
 def ratio_of(least: float) -> Claim:
     return claim("ratio", slow=SLOW, fast=FAST, least=least)
 
@@ -159,6 +162,8 @@ def sized(least: float) -> Claim:
         (ratio_of(2.0), caches(AT_1727, LED), "cannot tell"),
         (ratio_of(2.0), caches(LED, AT_1727), "cannot tell"),
         (ratio_of(2.0), caches(LED[::2] * 2, AT_1727), "holds"),
+        # A count of pairs needs as many.
+        (OFTEN, caches((4.0, 4.01, 3.99), ONE), "cannot tell"),
         # Pairs that contradict each other have no mean.
         (RATIO, CONTRADICTING, "no longer holds"),
         (SAME, CONTRADICTING, "no longer holds"),

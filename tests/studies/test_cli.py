@@ -87,6 +87,30 @@ def test_all_studies_are_run_into_folders_of_their_own(
     assert "--all runs every study whole" in str(study("--all", "--only", "x").exception)
 
 
+@pytest.mark.parametrize(
+    ("words", "undecided"),
+    [
+        ([], 12),
+        (["--repeat", "2"], None),
+        (["--undecided", "5"], 5),
+        (["--scale", "paper"], None),
+        (["--scale", "paper", "--undecided", "30"], 30),
+    ],
+)
+def test_what_is_open_at_the_quick_scale_is_repeated(
+    tiny: str, monkeypatch: pytest.MonkeyPatch, words: list[str], undecided: int | None
+) -> None:
+    asked: list[Options] = []
+
+    def stop(_: Study, options: Options, *__: Any) -> None:
+        asked.append(options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("chunkwise_lab.commands.study.run", stop)
+    study(tiny, *words)
+    assert [one.undecided for one in asked] == [undecided]
+
+
 def test_fewer_repeats_than_the_papers_are_warned_of(
     tiny: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

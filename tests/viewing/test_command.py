@@ -146,6 +146,8 @@ def test_what_cannot_be_tried_is_refused(path: Path) -> None:
         run(path, "--chunk", "1x1x1", "--no-browser")
     with pytest.raises(ChunkwiseError, match="name it"):
         run(path, "--colour", "place", "--no-browser")
+    with pytest.raises(ChunkwiseError, match="none of the values"):
+        run(path, "cube", "--colour", "values", "--save", path.with_name("page.html"))
 
 
 def traced(path: Path, **more: Any) -> dict[str, Any]:

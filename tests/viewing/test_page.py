@@ -252,6 +252,9 @@ def test_a_file_is_written_when_the_button_is_pressed(
         assert file["cube"].chunks == (24, 30, 50)
         assert (file["cube"][()] == source["cube"][()]).all()
     assert path.read_bytes() == before
+    # The line that looks at it does, as pasted.
+    line = page.locator("#advice .commands pre").text_content()
+    assert opened_by(line).path == str(out)
     # What is there is not replaced.
     page.locator("#written").click()
     until_text(page, "progress", "exists")
@@ -396,7 +399,10 @@ def test_what_a_program_read_is_played(
     page.goto(made.address)
     page.wait_for_selector("#film:not([hidden])")
     assert page.locator("#of-trace").is_checked()
-    assert f"--trace {shlex.quote(str(trace))}" in page.locator("#commands").text_content()
+    line = page.locator("#commands pre").first.text_content()
+    again = opened_by(line)
+    assert (again.access, again.dataset) == (("1x60x50@walk",), "/cube")
+    assert again.trace == found
     page.locator("#step").click()
     until_text(page, "told", "2 chunks touched so far, 2 loaded")
     page.locator("#at").evaluate(

@@ -123,7 +123,9 @@ def command(
         trace, file = file, traced.file
     elif trace is not None:
         traced = Traced.of(trace, file)
-    dataset, access = followed(trace, file, dataset, access)
+    # The page shows the reads of a trace, unless others are named: so does the page's own command.
+    dataset, found = followed(trace, file, dataset, ())
+    access = access or found
     tried = Tried(chunk, filters, "" if cache is None else str(cache), reader or "")
     with for_messages().status("looking at the file"):
         drawn = Drawn(dimensions, at, colour or "")

@@ -29,6 +29,8 @@ def save(session: Session, page: str) -> None:
     """Write the page of a session into a file."""
     if Path(page).suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"{printable(page)}: the page is HTML: name it PAGE.html")
+    if session.drawn.colour == "values":
+        raise UsageError("--colour values: a saved page has none of the values")
     try:
         write_whole(Path(page), saved_page(session).encode())
     except OSError as error:
@@ -68,8 +70,6 @@ def _save(session: Session, number: int, saved: dict[str, Any]) -> None:
     _answer(session, saved, "costs", costs)
     view: dict[str, Any] = {"reads": reads}
     saved["views"][number] = view
-    if session.drawn.colour == "values" and is_first:
-        raise UsageError("--colour values: a saved page has none of the values")
     if facts.chunks is None:
         return
     _answer(session, saved, "chunks", asked)

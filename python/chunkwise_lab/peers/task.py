@@ -53,7 +53,7 @@ def tool(name: str) -> str:
         # Of this environment, whichever comes first on the path.
         found = str(Path(sys.executable).with_name(name))
     if found is None:
-        raise CannotReadError(f"{name} is not installed")
+        raise CannotReadError(f"{name} is not installed: install it from your system's packages")
     return found
 
 

@@ -9,6 +9,7 @@ class Work {
     $("bench").addEventListener("click", () => this.begin("bench"));
     $("write").addEventListener("submit", (event) => {
       event.preventDefault();
+      this.written = this.word;
       this.begin("write", { out: $("target").value });
     });
     $("target").addEventListener("input", () => this.spell());
@@ -96,7 +97,7 @@ class Work {
 
   write(lines) {
     $("progress").textContent = "It is written, and proved.";
-    const look = pasteable({ what: "Look at it", line: `chunkwise view ${this.word}` });
+    const look = pasteable({ what: "Look at it", line: `chunkwise view ${this.written}` });
     $("advice").replaceChildren(el("pre", {}, lines.join("\n")), el("ul", { className: "commands" }, look));
   }
 }
