@@ -280,8 +280,11 @@ def _reaching(evidence: Evidence, found: Ratio, least: float) -> tuple[Word, Dou
         return "cannot tell", replace(doubt, text=doubt.text + sure)
     if reached:
         return "holds", Doubt()
-    if found.high <= 1 / evidence.get("least_reversed", THRESHOLD):
+    turned = 1 / evidence.get("least_reversed", THRESHOLD)
+    if found.high <= turned:
         return "reversed", Doubt()
+    if found.value <= turned:
+        return "cannot tell", _doubt(found, turned)
     if some:
         return "weaker", Doubt(f" The limit is {plain(least)}.")
     return ("cannot tell", _doubt(found, left)) if some is None else ("no longer holds", Doubt())

@@ -16,7 +16,7 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 import numpy as np
 from h5py import h5d, h5f, h5s, h5t
@@ -30,6 +30,7 @@ from chunkwise_lab.studies.iotest.pattern import Values
 from chunkwise_lab.studies.iotest.run import once, removed
 from chunkwise_lab.studies.iotest.settings import Settings
 from chunkwise_lab.studies.iotest.walk import Combination, chosen
+from chunkwise_lab.studies.iotest.watching import Watch
 from chunkwise_lab.studies.iotest.world import World, world
 
 _FILL: Final = {"written": h5d.FILL_TIME_ALLOC, "never": h5d.FILL_TIME_NEVER}
@@ -39,10 +40,12 @@ CREATORS: Final = {
 }  # fmt: skip
 
 
-def creation(
-    world: World, settings: Mapping[str, Any], folder: Path
-) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
-    """Make, write and close a dataset once in each way.
+# Points, each with what measures it once; the record is rank 0's.
+Ways = Iterator[tuple[dict[str, str], Callable[[], dict[str, Any]]]]
+
+
+def creation(world: World, settings: Mapping[str, Any], folder: Path) -> Ways:
+    """Make, write and close a dataset in each way.
 
     ``chunks`` is the number of chunks that each rank writes, ``rows`` and ``columns`` the shape
     of one, ``filters`` the chains.  Records have ``total_s``; of it ``made_s``, until all ranks
@@ -51,21 +54,23 @@ def creation(
     """
     file = str(folder / "creation.h5")
     for text, creator, fill in product(settings["filters"], CREATORS, _FILL):
-        with removed([file] if world.rank == 0 else []):
-            world.barrier()
-            record = _created(world, settings, file, Pipeline.parse(text), creator, fill)
-            world.barrier()
-        yield {"filter": str(text), "creator": creator, "fill": fill}, record
+        told = (Pipeline.parse(text), creator, fill)
+        point = {"filter": str(text), "creator": creator, "fill": fill}
+        yield point, partial(_in_new_file, world, file, partial(_created, world, settings, told))
+
+
+def _in_new_file(world: World, file: str, one: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
+    with removed([file] if world.rank == 0 else []):
+        world.barrier()
+        record = one(file)
+        world.barrier()
+    return record
 
 
 def _created(
-    world: World,
-    settings: Mapping[str, Any],
-    file: str,
-    filters: Pipeline,
-    creator: str,
-    fill: str,
+    world: World, settings: Mapping[str, Any], told: tuple[Pipeline, str, str], file: str
 ) -> dict[str, Any]:
+    filters, creator, fill = told
     rows, columns, count = settings["rows"], settings["columns"], settings["chunks"]
     shape = (count, world.size * rows, columns)
     chunk = (1, rows, columns)
@@ -149,24 +154,19 @@ class Parts(NamedTuple):
     places: tuple[tuple[int, int], ...]
 
 
-Record = tuple[dict[str, str], dict[str, Any]]
 # Points, each with what writes a file and gives its record.
-Ways = Iterator[tuple[dict[str, str], Callable[[str], dict[str, Any]]]]
+Writers = Iterator[tuple[dict[str, str], Callable[[str], dict[str, Any]]]]
 _GIB: Final = 1 << 30
 
 
-def pitfalls(world: World, settings: Mapping[str, Any], folder: Path) -> Iterator[Record]:
-    """Measure one pitfall, which ``pitfall`` names, once in each way."""
+def pitfalls(world: World, settings: Mapping[str, Any], folder: Path) -> Ways:
+    """Measure one pitfall, which ``pitfall`` names, in each way."""
     file = str(folder / "pitfall.h5")
     for point, one in PITFALLS[settings["pitfall"]](world, settings):
-        with removed([file] if world.rank == 0 else []):
-            world.barrier()
-            record = one(file)
-            world.barrier()
-        yield point, record
+        yield point, partial(_in_new_file, world, file, one)
 
 
-def _independent(world: World, settings: Mapping[str, Any]) -> Ways:
+def _independent(world: World, settings: Mapping[str, Any]) -> Writers:
     """Write a chunk of each rank, collectively or not, with filters or without."""
 
     def write(file: str, io: str, filters: Pipeline) -> dict[str, Any]:
@@ -205,7 +205,7 @@ def _refused_or(call: Callable[[], object], what: str) -> dict[str, Any]:
     return {"status": "ok", "total_s": perf_counter() - begun}
 
 
-def _four_gib(world: World, settings: Mapping[str, Any]) -> Ways:
+def _four_gib(world: World, settings: Mapping[str, Any]) -> Writers:
     """Make a dataset of chunks of 4 GiB, and of an element less; nothing is written."""
     del world, settings
 
@@ -223,7 +223,7 @@ def _four_gib(world: World, settings: Mapping[str, Any]) -> Ways:
         yield {"size": words}, partial(make, elements=elements)
 
 
-def _parts(world: World, settings: Mapping[str, Any]) -> Ways:
+def _parts(world: World, settings: Mapping[str, Any]) -> Writers:
     """Write chunks in parts, by a cache that holds one and one that does not, in two orders."""
     del world
     count, parts, part = settings["chunks"], settings["parts"], settings["part"]
@@ -258,7 +258,7 @@ def _in_parts(file: str, told: tuple[Pipeline, int, Parts]) -> dict[str, Any]:
     return _done(file, took, written, values.reshape(count, -1))
 
 
-def _first_writes(world: World, settings: Mapping[str, Any]) -> Ways:
+def _first_writes(world: World, settings: Mapping[str, Any]) -> Writers:
     """Write a few elements of each uncompressed chunk, which is new, or in the file already."""
     del world
     count, elements = settings["chunks"], settings["elements"]
@@ -342,10 +342,8 @@ _PATTERN: Final = (
 )  # fmt: skip
 
 
-def walks(
-    world: World, settings: Mapping[str, Any], folder: Path
-) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
-    """Measure each combination once.
+def walks(world: World, settings: Mapping[str, Any], folder: Path) -> Ways:
+    """Measure each combination.
 
     ``filters`` names the chains, ``where`` what combinations must have, and the rest is of
     `chunkwise_lab.studies.iotest.settings.Settings`.  Records have ``total_s``, the wall time;
@@ -356,35 +354,35 @@ def walks(
     whole = replace(Settings(single_process="mpi-io-uni", **pattern)).on(world.size)
     file = str(folder / "walk.h5")
     values = Values(whole, world.rank)
+
+    def walked(one_of: Settings, one: Combination) -> dict[str, Any]:
+        row = once(world, one_of, one, values, file)
+        if row is None:
+            return {}
+        figures = row.figures()
+        return {
+            "status": "ok",
+            "total_s": row.wall_s,
+            "made_s": figures["creat-max"],
+            # Of the writes, for their rate.
+            "elapsed_s": figures["write-max"],
+            "selected_nbytes": whole.nbytes,
+            "file_nbytes": row.file_nbytes,
+            "shape": [whole.steps, whole.arrays, *whole.plane],
+            "itemsize": 8,
+            "weak": whole.scaling == "weak",
+        }
+
     for text in settings.get("filters", ("none",)):
         one_of = replace(whole, filters=Pipeline.parse(text))
         for one in chosen(one_of, world.size, _present(settings.get("where", ()), world.size)):
-            row = once(world, one_of, one, values, file)
             # Of the dataset, where other labels tell how many ranks there are.
             point = {"dataset-rank" if k == "rank" else k: v for k, v in one.point().items()}
             point["filter"] = str(text)
             # A single process by MPI-IO does what several do collectively.
             if one.io == "mpi-io-uni":
                 point["io"] = "collective"
-            if row is None:
-                yield point, {}
-                continue
-            figures = row.figures()
-            yield (
-                point,
-                {
-                    "status": "ok",
-                    "total_s": row.wall_s,
-                    "made_s": figures["creat-max"],
-                    # Of the writes, for their rate.
-                    "elapsed_s": figures["write-max"],
-                    "selected_nbytes": whole.nbytes,
-                    "file_nbytes": row.file_nbytes,
-                    "shape": [whole.steps, whole.arrays, *whole.plane],
-                    "itemsize": 8,
-                    "weak": whole.scaling == "weak",
-                },
-            )
+            yield point, partial(walked, one_of, one)
 
 
 def _present(where: tuple[str, ...], size: int) -> list[str]:
@@ -392,28 +390,69 @@ def _present(where: tuple[str, ...], size: int) -> list[str]:
     return [text for text in where if size > 1 or not text.startswith("io=")]
 
 
-# Each gives what one round measures; every rank takes part.
-Kind = Callable[[World, Mapping[str, Any], Path], Iterator[Record]]
+# Each gives what is measured; every rank takes part.
+Kind = Callable[[World, Mapping[str, Any], Path], Ways]
 KINDS: Final[Mapping[str, Kind]] = {"creation": creation, "pitfalls": pitfalls, "walk": walks}
 
 
 def work(plan: str, out: str) -> None:
-    """Carry out a plan."""
+    """Carry out a plan: each point in turns, until it has as many records as it says."""
     ranks = world(mpi_alone=True)
     said = json.loads(Path(plan).read_text("utf-8"))
-    kind, folder = KINDS[said["settings"]["kind"]], Path(said["folder"])
+    kind, often = KINDS[said["settings"]["kind"]], said["repeat"]
+    ways = [
+        (point, often - kept, one)
+        for point, one in kind(ranks, said["settings"], Path(said["folder"]))
+        if (kept := _kept(said["kept"], point)) < often and _is_wanted(said["points"], point)
+    ]
     try:
+        if often > 1 and ways:
+            # The first is slower for being the first, and is kept by nobody.
+            ways[0][2]()
         with Path(out).open("a", encoding="utf-8") as file:
-            for _ in range(said["repeat"]):
-                for point, record in kind(ranks, said["settings"], folder):
-                    if ranks.rank == 0:
-                        file.write(json.dumps([point, record]) + "\n")
-                        file.flush()
+            records = _Records(ranks, file)
+            for left in range(often, 0, -1):
+                for point, lacking, one in ways:
+                    if lacking >= left:
+                        records.add(point, one())
+            records.write(None)
     except BaseException as wrong:
         # It holds the files that are open: closing them, one rank would wait for the others.
         if ranks.size > 1:
             abandoned.append(wrong)
         raise
+
+
+def _kept(counts: list[tuple[dict[str, str], int]], point: dict[str, str]) -> int:
+    return next((count for known, count in counts if known == point), 0)
+
+
+def _is_wanted(points: list[dict[str, str]] | None, point: dict[str, str]) -> bool:
+    return points is None or any(point.items() <= one.items() for one in points)
+
+
+class _Records:
+    """Records that are written as soon as it is known what others did meanwhile."""
+
+    def __init__(self, ranks: World, file: IO[str]) -> None:
+        self._file, self._rank, self._watch = file, ranks.rank, Watch(ranks)
+        self._waiting: list[tuple[dict[str, str], dict[str, Any]]] = []
+
+    def add(self, point: dict[str, str], record: dict[str, Any]) -> None:
+        """Take a record (collective)."""
+        self._waiting.append((point, record))
+        share = self._watch.others_share()
+        if share is not None or not self._watch.tells:
+            self.write(share)
+
+    def write(self, share: float | None) -> None:
+        """Write what waits, with the share of others."""
+        if self._rank == 0:
+            for point, record in self._waiting:
+                told = {} if share is None else {"others_share": share}
+                self._file.write(json.dumps([point, {**record, **told}]) + "\n")
+            self._file.flush()
+        self._waiting.clear()
 
 
 def _told(error: BaseException) -> tuple[str, int] | None:
@@ -423,7 +462,7 @@ def _told(error: BaseException) -> tuple[str, int] | None:
     if not isinstance(error, OtherRankFailedError):
         with (
             contextlib.suppress(OSError),
-            Path(f"{sys.argv[2]}.error").open("x", encoding="utf-8") as file,
+            Path(sys.argv[1]).with_name("error").open("x", encoding="utf-8") as file,
         ):
             file.write(str(error))
     return f"chunkwise: {error}\n", 2
