@@ -350,6 +350,15 @@ def test_what_a_bounded_write_leaves_is_no_size_of_a_file() -> None:
     assert FIGURES["ratio"].of({**read, "itemsize": 10}) == 4.0
 
 
+def test_a_comparison_is_said_once() -> None:
+    rows = caches((2.0, 2.1, 2.0, 2.0), (1.0, 1.0, 1.0, 1.1))
+    told = judge(
+        claim("best", axis="cache", value="3MiB", against="1MiB", least=1.25), list(rows), "median"
+    )
+    assert told.word == "holds"
+    assert told.sentence.count("times as long") == 1
+
+
 def test_an_effect_that_the_fastest_repeats_do_not_show_is_not_told() -> None:
     """Ranks that wait for each other take 11 ms, or ten times as long."""
     alone = (16.6, 11.8, 11.8, 11.9, 11.6, 16.2, 16.1, 11.1, 16.9)

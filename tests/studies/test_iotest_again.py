@@ -50,9 +50,7 @@ def often(found: dict[str, list[dict[str, Any]]]) -> dict[str, int]:
 
 def undecided(repeat: int) -> Undecided:
     experiment = next(one for one in load("iotest").experiments if one.id == "first-write")
-    return Undecided(
-        experiment, experiment.claims[0], frozenset({frozenset(NEW.items())}), repeat
-    )
+    return Undecided(experiment, experiment.claims[0], frozenset({frozenset(NEW.items())}), repeat)
 
 
 def test_a_run_that_was_stopped_goes_on_after_its_records(

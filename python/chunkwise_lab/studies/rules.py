@@ -229,11 +229,13 @@ def _best(evidence: Evidence) -> Verdict:
     best = chosen if found.value <= 1 else rival
     still = " still" if best == chosen else ""
     text = f"the best of {len(costs)} is{still} {setting(settings['axis'], best)}: "
-    text += _along(evidence, found)
+    along = _along(evidence, found)
+    text += along
     also: Sequence[Pair] = ()
     if word == "holds" and "against" in settings:
         word, gained, doubt, also = _gained(evidence, groups, chosen)
-        text = f"{text}; {gained}"
+        # Where the runner-up is the standard, that is said already.
+        text += "" if gained == along else f"; {gained}"
     return _verdict(evidence, word, text, doubt, found, also)
 
 
