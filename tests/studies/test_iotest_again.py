@@ -39,7 +39,7 @@ def measured(
         )  # fmt: skip
         return {point["chunks"]: records for point, records in launching.measure(context)}
 
-    monkeypatch.setattr(worker, "world", lambda mpi_alone: World())
+    monkeypatch.setattr(worker, "world", lambda **_: World())
     monkeypatch.setattr(launching, "_start", start)
     return run
 
@@ -80,8 +80,8 @@ def test_records_wait_until_it_is_known_what_others_did(
     measured: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shares = iter([None, 0.5, None, 0.25, None, None])
-    monkeypatch.setattr(worker.Watch, "others_share", lambda _: next(shares))
-    monkeypatch.setattr(worker.Watch, "tells", True)
+    monkeypatch.setattr(watching.Watch, "others_share", lambda _: next(shares))
+    monkeypatch.setattr(watching.Watch, "tells", True)
     found = [one.get("others_share") for records in measured(3).values() for one in records]
     assert Counter(found) == Counter({0.5: 2, 0.25: 2, None: 2})
 
