@@ -370,3 +370,19 @@ def test_an_effect_that_the_fastest_repeats_do_not_show_is_not_told() -> None:
     # Twice as slow even at its best.
     slower = tuple(2 * one for one in alone)
     assert ratio(*caches(alone, slower), least=1.25).word == "reversed"
+
+
+def test_one_row_is_ranked_among_all() -> None:
+    rows = [
+        row(*(seconds + noise / 100 for noise in range(4)), layout=layout, io=io)
+        for layout, io, seconds in (("a", "x", 1.0), ("b", "x", 2.0), ("a", "y", 3.0))
+    ]
+
+    def told(layout: str, io: str) -> Any:
+        return judge(claim("first", one={"layout": layout, "io": io}), rows, "median")
+
+    assert told("a", "x").word == "holds"
+    worst = told("a", "y")
+    assert worst.word == "no longer holds"
+    assert worst.sentence.startswith("Number 3 of 3: 3.01 s with io y against 1.02 s with io x")
+    assert told("c", "x").word == "not measured"

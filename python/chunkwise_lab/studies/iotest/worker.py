@@ -25,7 +25,7 @@ from chunkwise.errors import ChunkwiseError, WrongValueError
 from chunkwise.grammar import Pipeline
 from chunkwise.mpi.ranks import OtherRankFailedError, abandoned, as_one_program
 from chunkwise.names import hdf5_reason
-from chunkwise_lab.studies.iotest.lists import access, chunked, transfer
+from chunkwise_lab.studies.iotest.lists import access, chunked, is_linked, linked, transfer
 from chunkwise_lab.studies.iotest.pattern import Values
 from chunkwise_lab.studies.iotest.run import once, removed
 from chunkwise_lab.studies.iotest.settings import Settings
@@ -34,6 +34,7 @@ from chunkwise_lab.studies.iotest.watching import Watch
 from chunkwise_lab.studies.iotest.world import World, world
 
 _FILL: Final = {"written": h5d.FILL_TIME_ALLOC, "never": h5d.FILL_TIME_NEVER}
+_ALLOCATIONS: Final = {"early": h5d.ALLOC_TIME_EARLY, "incremental": h5d.ALLOC_TIME_INCR}
 # Who makes the dataset, and the driver that this one opens the file with.
 CREATORS: Final = {
     "all ranks": "collective", "rank 0, MPI-IO": "collective", "rank 0, POSIX": "posix",
@@ -48,15 +49,53 @@ def creation(world: World, settings: Mapping[str, Any], folder: Path) -> Ways:
     """Make, write and close a dataset in each way.
 
     ``chunks`` is the number of chunks that each rank writes, ``rows`` and ``columns`` the shape
-    of one, ``filters`` the chains.  Records have ``total_s``; of it ``made_s``, until all ranks
-    can write; ``elapsed_s``, in the writes, of ``selected_nbytes``; and the file's bytes,
-    ``empty_nbytes`` when rank 0 alone has made the dataset, ``file_nbytes`` at the end.
+    of one, ``filters`` the chains, ``allocations`` when chunks get their space (where that is
+    said, points have ``allocation``).  Where ``cells`` is given, z, y and x of the part of a grid
+    that each rank computes, each chunk holds as many of ``steps`` as ``buffered`` says: a rank
+    keeps so many, and writes them at once.
+
+    Records have ``total_s``; of it ``made_s``, until all ranks can write; ``elapsed_s``, in
+    the writes, of ``selected_nbytes``; and the file's bytes, ``empty_nbytes`` when rank 0
+    alone has made the dataset, ``file_nbytes`` at the end.
     """
     file = str(folder / "creation.h5")
-    for text, creator, fill in product(settings["filters"], CREATORS, _FILL):
-        told = (Pipeline.parse(text), creator, fill)
+    layout = _layout(world, settings)
+    allocations = settings.get("allocations", [""])
+    for text, allocation, creator, fill in product(
+        settings["filters"], allocations, settings.get("creators", CREATORS), _FILL
+    ):
+        told = _Way(Pipeline.parse(text), creator, fill, allocation)
         point = {"filter": str(text), "creator": creator, "fill": fill}
-        yield point, partial(_in_new_file, world, file, partial(_created, world, settings, told))
+        point |= {"allocation": allocation} if allocation else {}
+        yield point, partial(_in_new_file, world, file, partial(_created, world, layout, told))
+
+
+class _Layout(NamedTuple):
+    """A dataset of chunks, each written by one rank at once."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    chunk: tuple[int, ...]
+    starts: tuple[tuple[int, ...], ...]  # Of this rank's chunks
+
+
+def _layout(world: World, settings: Mapping[str, Any]) -> _Layout:
+    if "cells" not in settings:
+        rows, columns, count = settings["rows"], settings["columns"], settings["chunks"]
+        places = tuple((number, world.rank * rows, 0) for number in range(count))
+        return _Layout("f8", (count, world.size * rows, columns), (1, rows, columns), places)
+    steps, kept, (z, y, x) = settings["steps"], settings["buffered"], settings["cells"]
+    starts = tuple((step, 0, world.rank * y, 0) for step in range(0, steps, kept))
+    return _Layout("f4", (steps, z, world.size * y, x), (kept, z, y, x), starts)
+
+
+class _Way(NamedTuple):
+    """One way to make a dataset."""
+
+    filters: Pipeline
+    creator: str
+    fill: str
+    allocation: str  # Empty for HDF5's own rule
 
 
 def _in_new_file(world: World, file: str, one: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
@@ -67,29 +106,26 @@ def _in_new_file(world: World, file: str, one: Callable[[str], dict[str, Any]]) 
     return record
 
 
-def _created(
-    world: World, settings: Mapping[str, Any], told: tuple[Pipeline, str, str], file: str
-) -> dict[str, Any]:
-    filters, creator, fill = told
-    rows, columns, count = settings["rows"], settings["columns"], settings["chunks"]
-    shape = (count, world.size * rows, columns)
-    chunk = (1, rows, columns)
-    made = chunked(chunk, filters, _FILL[fill])
+def _created(world: World, layout: _Layout, way: _Way, file: str) -> dict[str, Any]:
+    filters, creator, fill, allocation = way
+    dtype, shape, chunk, starts = layout
+    made = chunked(chunk, filters, _FILL[fill], _ALLOCATIONS.get(allocation))
     one = Combination(io="collective")
     how, all_ranks = transfer(one, filters), access(one, world.comm)
-    data = np.random.default_rng(world.rank).integers(0, 2**16, chunk[1:]) / 2**16
+    data = (np.random.default_rng(world.rank).integers(0, 2**16, chunk) / 2**16).astype(dtype)
+    once, kind = (1,) * len(chunk), h5t.py_create(data.dtype)
     memory, space = h5s.create_simple(chunk), h5s.create_simple(shape)
     name = file.encode()
     empty_nbytes: int | None = None
     begun = perf_counter()
     if creator == "all ranks":
         opened = h5f.create(name, h5f.ACC_TRUNC, fapl=all_ranks)
-        dataset = h5d.create(opened, b"d", h5t.NATIVE_DOUBLE, space, dcpl=made)
+        dataset = h5d.create(opened, b"d", kind, space, dcpl=made)
     else:
         if world.rank == 0:
             alone = _alone(CREATORS[creator])
             first = h5f.create(name, h5f.ACC_TRUNC, fapl=alone)
-            h5d.create(first, b"d", h5t.NATIVE_DOUBLE, space, dcpl=made)
+            h5d.create(first, b"d", kind, space, dcpl=made)
             first.close()
             empty_nbytes = Path(file).stat().st_size
         world.barrier()
@@ -97,10 +133,10 @@ def _created(
         dataset = h5d.open(opened, b"d")
     made_s = perf_counter() - begun
     calls_s = 0.0
-    for number in range(count):
-        space.select_hyperslab((number, world.rank * rows, 0), (1, 1, 1), block=chunk)
+    for start in starts:
+        space.select_hyperslab(start, once, block=chunk)
         now = perf_counter()
-        dataset.write(memory, space, data, h5t.NATIVE_DOUBLE, how)
+        dataset.write(memory, space, data, kind, how)
         calls_s += perf_counter() - now
     del dataset
     opened.close()
@@ -110,12 +146,14 @@ def _created(
     opened = h5f.open(name, h5f.ACC_RDONLY, fapl=all_ranks)
     dataset = h5d.open(opened, b"d")
     found = np.empty_like(data)
-    for number in range(count):
+    for start in starts:
         found.fill(np.nan)
-        space.select_hyperslab((number, world.rank * rows, 0), (1, 1, 1), block=chunk)
-        dataset.read(memory, space, found, h5t.NATIVE_DOUBLE, how)
+        space.select_hyperslab(start, once, block=chunk)
+        dataset.read(memory, space, found, kind, how)
         if not np.array_equal(found, data):
-            raise WrongValueError(f"{file}: chunk {number} of rank {world.rank} has other values")
+            raise WrongValueError(
+                f"{file}: the chunk at {start} of rank {world.rank} has other values"
+            )
     del dataset
     opened.close()
     slowest = world.gather((made_s, calls_s))
@@ -126,11 +164,11 @@ def _created(
         "total_s": total_s,
         "made_s": max(made for made, _ in slowest),
         "elapsed_s": max(calls for _, calls in slowest),
-        "selected_nbytes": 8 * math.prod(shape),
+        "selected_nbytes": data.itemsize * math.prod(shape),
         "empty_nbytes": empty_nbytes,
         "file_nbytes": Path(file).stat().st_size,
         "shape": list(shape),
-        "itemsize": 8,
+        "itemsize": data.itemsize,
     }
 
 
@@ -193,6 +231,40 @@ def _independent(world: World, settings: Mapping[str, Any]) -> Writers:
         for io in ("independent", "collective"):
             point = {"io": io, "filter": str(text)}
             yield point, partial(write, io=io, filters=Pipeline.parse(text))
+
+
+def _linked(world: World, settings: Mapping[str, Any]) -> Writers:
+    """Write or read two chunks of each rank at once, as linked chunks where HDF5 does that."""
+
+    def done(file: str, operation: str, filters: Pipeline) -> dict[str, Any]:
+        one, chunk = Combination(io="collective"), (1, settings["columns"])
+        opened = h5f.create(file.encode(), h5f.ACC_TRUNC, fapl=access(one, world.comm))
+        space = h5s.create_simple((2 * world.size, settings["columns"]))
+        dataset: Any = h5d.create(
+            opened, b"d", h5t.NATIVE_DOUBLE, space, dcpl=chunked(chunk, filters)
+        )
+        data = np.arange(2 * settings["columns"], dtype="f8").reshape(2, -1)
+        space.select_hyperslab((2 * world.rank, 0), (1, 1), block=data.shape)
+        memory, how = h5s.create_simple(data.shape), transfer(one, filters)
+        linked(how)
+        begun = perf_counter()
+        dataset.write(memory, space, data, h5t.NATIVE_DOUBLE, how)
+        if operation == "read":
+            how, begun = transfer(one, filters), perf_counter()
+            linked(how)
+            dataset.read(memory, space, data, h5t.NATIVE_DOUBLE, how)
+        took = perf_counter() - begun
+        dataset = None
+        opened.close()
+        if is_linked(how):
+            return {"status": "ok", "total_s": took}
+        return {"status": "refused", "error": "it was done chunk by chunk, though linked chunks "
+                "were asked for (H5Pget_mpio_actual_chunk_opt_mode)"}  # fmt: skip
+
+    for text in settings["filters"]:
+        for operation in ("write", "read"):
+            point = {"operation": operation, "filter": str(text)}
+            yield point, partial(done, operation=operation, filters=Pipeline.parse(text))
 
 
 def _refused_or(call: Callable[[], object], what: str) -> dict[str, Any]:
@@ -332,6 +404,7 @@ PITFALLS: Final = {
     "chunk-of-4-gib": _four_gib,
     "first-write": _first_writes,
     "independent-with-filters": _independent,
+    "linked-chunks": _linked,
     "parts-of-chunks": _parts,
 }
 
