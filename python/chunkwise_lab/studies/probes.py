@@ -38,6 +38,7 @@ from chunkwise.trials.unions import index_of
 from chunkwise.words import counted
 from chunkwise_lab import sample
 from chunkwise_lab.sample.spec import Region
+from chunkwise_lab.studies import memory_places
 from chunkwise_lab.studies.context import Probe
 from chunkwise_lab.studies.iotest import launching
 
@@ -556,6 +557,7 @@ PROBES: Final[dict[str, Probe]] = {
     "elsewhere": other_storage,
     "functions": profiled_functions,
     "iotest": launching.measure,
+    "memory-places": memory_places.measured,
     "open-datasets": many_open,
     "phases": timed_phases,
     "reads": counted_reads,
