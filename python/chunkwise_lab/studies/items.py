@@ -38,12 +38,14 @@ class Item:
     item: str  # Where the paper has it
     says: str
     by: tuple[str, ...] = ()  # study/experiment, or study/experiment/claim
+    # Experiments that do it as the paper did, and whose claims are about something else.
+    at: tuple[str, ...] = ()
     done: str = ""  # What does it that is no experiment
     lacks: str = ""  # What is not done, and why
 
     def state(self, known: Mapping[str, Word]) -> State:
         """How much of it is repeated, with saved verdicts on it."""
-        if not self.by and not self.done:
+        if not self.by and not self.at and not self.done:
             return "not here"
         if self.lacks:
             return "in part"
@@ -60,7 +62,7 @@ class Item:
     @property
     def experiments(self) -> tuple[str, ...]:
         """The experiments, each once, as study/experiment."""
-        return tuple(dict.fromkeys("/".join(one.split("/")[:2]) for one in self.by))
+        return tuple(dict.fromkeys("/".join(one.split("/")[:2]) for one in (*self.by, *self.at)))
 
     def verdict(self, known: Mapping[str, Word]) -> str:
         """Sum up the verdicts on its claims, as in ``holds 3, weaker 1``."""
@@ -102,7 +104,10 @@ def papers() -> list[Paper]:
             paper["number"],
             paper["study"],
             paper["title"],
-            tuple(Item(**{**one, "by": tuple(one.get("by", ()))}) for one in paper["items"]),
+            tuple(
+                Item(**{k: tuple(v) if k in ("by", "at") else v for k, v in one.items()})
+                for one in paper["items"]
+            ),
         )
         for paper in tomllib.loads(text)["paper"]
     ]
