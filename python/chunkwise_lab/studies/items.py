@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from chunkwise.words import joined
 from chunkwise_lab.studies.claims import judge_all
@@ -104,13 +104,14 @@ def papers() -> list[Paper]:
             paper["number"],
             paper["study"],
             paper["title"],
-            tuple(
-                Item(**{k: tuple(v) if k in ("by", "at") else v for k, v in one.items()})
-                for one in paper["items"]
-            ),
+            tuple(map(_item, paper["items"])),
         )
         for paper in tomllib.loads(text)["paper"]
     ]
+
+
+def _item(values: Mapping[str, Any]) -> Item:
+    return Item(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
 
 
 def verdicts(results: Iterable[StudyResults]) -> dict[str, Word]:
