@@ -111,7 +111,8 @@ def papers() -> list[Paper]:
 
 
 def _item(values: Mapping[str, Any]) -> Item:
-    return Item(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+    return Item(**fields)
 
 
 def verdicts(results: Iterable[StudyResults]) -> dict[str, Word]:
