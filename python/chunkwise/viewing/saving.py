@@ -40,11 +40,10 @@ def save(session: Session, page: str) -> None:
 def saved_page(session: Session) -> str:
     """Write the page of a session, for which nobody needs chunkwise or the file."""
     first = session.first() | session.facts({})
-    if first["chosen"] is None:
-        chosen = session.worst()[:_MOST_DATASETS]
-        first["chosen"] = chosen[0] if chosen else None
-    else:
-        chosen = [first["chosen"]]
+    chosen = session.worst(session.full)[:_MOST_DATASETS]
+    if session.dataset is not None:
+        chosen = [session.chosen] if session.chosen is not None else []
+    first["chosen"] = next(iter(chosen), None)
     saved: dict[str, Any] = {"views": {}, "answers": {}}
     for number in chosen:
         _save(session, number, saved)

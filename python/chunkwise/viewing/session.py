@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Final
@@ -21,7 +22,7 @@ from chunkwise.files.opening import find_dataset, full_name
 from chunkwise.inspection import DatasetFacts, FileFacts, Finding, ObjectFacts, inspect
 from chunkwise.inspection.finding import SEVERITIES
 from chunkwise.inspection.records import plain
-from chunkwise.names import printable, shell_word
+from chunkwise.names import HDF5_ERRORS, printable, shell_word
 from chunkwise.viewing.apart import Running
 from chunkwise.viewing.bytemap import Numbers, Spans, all_spans
 from chunkwise.viewing.chunkmap import SIDE, VALUES, ChunkMap
@@ -73,14 +74,14 @@ class Session:
         found: FileFacts | None = None,  # What `inspect` has found for these reads
     ) -> Session:
         """Look at a file, in processes of their own: libhdf5 crashes on some damaged files."""
-        # Both begin now: later, other threads may hold locks that a copy of this process never
-        # gets back.  What is far away is sampled only as it is looked at.
+        # The second begins when the first has ended: later, other threads may hold locks that a
+        # copy of this process never gets back.  What is far away is not sampled.
         source = Source(path)
         quick = partial(look, path, sample=False, metadata=False)
         works = [partial(quick, dataset=dataset, access=access)]
         if not source.is_far and (found is None or dataset is not None):
             works.append(partial(look, path, sample=True, metadata=True))
-        looks = contained_each(((work, source.shown) for work in works), len(works))
+        looks = contained_each(((work, source.shown) for work in works), 1)
         facts, requests = next(looks).get()
         made = cls(
             path, facts, None, tuple(access), tried, drawn, trace, requests, found,
@@ -125,7 +126,7 @@ class Session:
 
     def first(self) -> dict[str, Any]:
         """Say what the page shows at once."""
-        chosen = None if self.dataset is None else self._numbers[self.dataset]
+        chosen = self.chosen
         return {
             **self._described(self.quick),
             "chosen": chosen,
@@ -139,7 +140,8 @@ class Session:
         }
 
     @cached_property
-    def _full(self) -> FileFacts:
+    def full(self) -> FileFacts:
+        """What `inspect` says of the file, with a sample of its data."""
         if self.known is not None and self.dataset is None:
             return self.known
         if self.source.is_far:
@@ -155,7 +157,7 @@ class Session:
     def facts(self, _: Asked) -> dict[str, Any]:
         """Say what a sample of the data shows, too, and what opening the file costs."""
         with self._slow:
-            return self._described(self._full)
+            return self._described(self.full)
 
     def _described(self, facts: FileFacts) -> dict[str, Any]:
         far = self.source.is_far
@@ -173,10 +175,24 @@ class Session:
             else [{"what": fix.tool, "line": fix.text} for fix in facts.commands],
         }
 
-    def worst(self) -> list[int]:
+    @cached_property
+    def chosen(self) -> int | None:
+        """The dataset that is shown first, by its number: the one named, or the worst one."""
+        if self.dataset is not None:
+            return self._numbers[self.dataset]
+        return next(iter(self.worst(self.quick)), None)
+
+    def prepare(self) -> None:
+        """List the chunks that are drawn first, while the browser starts."""
+        facts = None if self.chosen is None else self.quick.objects[self.chosen].dataset
+        if facts is not None and facts.chunks is not None and self.is_drawn(facts):
+            with suppress(ChunkwiseError, *HDF5_ERRORS):
+                self.chunks({"dataset": [str(self.chosen)]})
+
+    def worst(self, facts: FileFacts) -> list[int]:
         """List datasets by their numbers: those with the worst findings first, then large ones."""
         ranks: dict[str | None, int] = {}
-        for one in self._full.findings:
+        for one in facts.findings:
             rank = SEVERITIES.index(one.severity)
             ranks[one.path] = max(rank, ranks.get(one.path, 0))
         rows = [(i, one) for i, one in enumerate(self.quick.objects) if one.dataset is not None]

@@ -33,7 +33,7 @@ class Costs {
     this.drawSliders();
     if (!saved && this.answered?.measuring) {
       const number_now = number;
-      ask("measure", { dataset: number }).catch(() => {}).finally(() => {
+      drawing.ready().then(() => ask("measure", { dataset: number })).catch(() => {}).finally(() => {
         if (this.number === number_now) this.answer().then(() => this.drawSliders());
       });
     }

@@ -34,7 +34,7 @@ function products(down, across) {
 
 class Drawing {
   constructor(canvas, told) {
-    Object.assign(this, { canvas, told, tiles: new Map(), waiting: new Set(), boxes: [], wanted: [], cells: null, tried: null, box: null });
+    Object.assign(this, { canvas, told, tiles: new Map(), waiting: new Set(), boxes: [], wanted: [], cells: null, tried: null, box: null, idle: [] });
     this.context = canvas.getContext("2d");
     this.moving = false;
     new ResizeObserver(() => this.redraw()).observe(canvas);
@@ -116,7 +116,7 @@ class Drawing {
   draw() {
     const ratio = devicePixelRatio || 1;
     const { width, height } = this.canvas.getBoundingClientRect();
-    if (!width) return;
+    if (!width) { this.settle(); return; }
     if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
       this.canvas.width = Math.round(width * ratio);
       this.canvas.height = Math.round(height * ratio);
@@ -149,7 +149,12 @@ class Drawing {
     if (this.box) this.outline(context, plot, this.box, css("--ink"), 2, [4, 3]);
     context.restore();
     this.canvas.dataset.drawn = this.waiting.size ? "" : "all";
+    if (!this.waiting.size) this.settle();
   }
+
+  // Wait until all is drawn.
+  ready() { return this.pending || this.waiting.size ? new Promise((done) => { this.idle.push(done); }) : Promise.resolve(); }
+  settle() { this.idle.splice(0).forEach((done) => done()); }
 
   drawAxes(context, plot) {
     context.fillStyle = css("--soft");

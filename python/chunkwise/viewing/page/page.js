@@ -387,21 +387,25 @@ $("canvas").addEventListener("pointerleave", () => { $("hover").textContent = "\
 new ResizeObserver(drawStrip).observe($("strip"));
 if (matchMedia("(max-width: 62rem)").matches) $("objects").open = false;
 
+// The server ends some time after the page.
+function stay() {
+  const alive = new EventSource("alive");
+  alive.onerror = () => { $("gone").hidden = false; $("gone").textContent = "chunkwise has ended: start it again to go on."; };
+  alive.onopen = () => { $("gone").hidden = true; };
+}
+
 async function begin() {
   document.querySelectorAll(".asks").forEach((one) => { one.hidden = saved; });
   about();
   tree();
   ofFile();
-  const first = file.chosen ?? Number([...objects.keys()].filter((i) => objects[i].kind === "dataset")
-    .sort((a, b) => Math.max(-1, ...worst(b).map((one) => one.rank)) - Math.max(-1, ...worst(a).map((one) => one.rank)) || (objects[b].logical_nbytes ?? 0) - (objects[a].logical_nbytes ?? 0))[0] ?? -1);
   if (file.far) document.querySelectorAll(".local").forEach((one) => { one.hidden = true; });
   if (saved) document.querySelector("option[value=values]").remove();
-  if (first >= 0) choose(first, [...file.access], file.tried, file.drawn).catch(failed);
+  if (!saved) stay();
+  if (file.chosen !== null) await choose(file.chosen, [...file.access], file.tried, file.drawn).catch(failed);
   else { $("name").textContent = "There is no dataset in this file."; }
   if (saved) { document.documentElement.dataset.ready = "all"; return; }
-  const alive = new EventSource("alive");
-  alive.onerror = () => { $("gone").hidden = false; $("gone").textContent = "chunkwise has ended: start it again to go on."; };
-  alive.onopen = () => { $("gone").hidden = true; };
+  await drawing.ready();
   try {
     Object.assign(file, await ask("facts"), { sampled: true });
     findings = file.findings;
