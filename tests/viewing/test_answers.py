@@ -11,7 +11,7 @@ import pytest
 
 import chunkwise
 from chunkwise.errors import ChunkwiseError, UsageError
-from chunkwise.model.chunk_cache import ChunkCache
+from chunkwise.model.chunk_cache import ChunkCache, slots
 from chunkwise.model.cost import Stored, walk_cost
 from chunkwise.model.followed import loads_of_walk
 from chunkwise.model.layout import Layout
@@ -19,6 +19,7 @@ from chunkwise.model.readers import this_process
 from chunkwise.model.seconds import Machine
 from chunkwise.patterns import as_stated, parse
 from chunkwise.viewing.chunkmap import SIDE, ChunkMap
+from chunkwise.viewing.costs import NOTHING
 from chunkwise.viewing.session import Session
 
 
@@ -112,22 +113,41 @@ def test_seconds_are_those_of_advise(session: Session, known_machine: Machine) -
     assert any("view" in one and "--access line:0@walk" in one for one in lines)
 
 
-def test_a_film_is_libhdf5_s_cache(session: Session) -> None:
-    # A cache of two chunks, and one of all.
-    for cache, reads in (("12000", 250), ("", 250)):
-        words = asked(session, "/cube", cache=cache) | {"read": ["line:0@walk"]}
-        found = session.film(words)
-        frames = found["frames"]
-        assert len(frames) == reads * 24
-        held: set[int] = set()
-        seen = 0
-        for _, chunk, is_load, dropped in frames:
-            assert is_load == (chunk not in held)
-            assert held.issuperset(dropped)
-            held = held - {*dropped} | {chunk}
-            assert len(held) <= found["room"]
-            seen += is_load
-        assert seen == (24 * reads if cache else len({frame[1] for frame in frames}))
+@pytest.mark.parametrize("cache", ["12000", "24000", ""])
+def test_a_film_is_libhdf5_s_cache(session: Session, cache: str) -> None:
+    words = asked(session, "/cube", cache=cache) | {"read": ["line:0@walk"]}
+    found = session.film(words)
+    frames, room = found["frames"], found["room"]
+    assert len(frames) == 250 * 24
+    grid = (24, 2, 1)
+    places = slots(grid, (0, 0, 0), grid, found["nslots"]).tolist()
+    # The same cache, followed by what the frames say alone.
+    cache_now = ChunkCache(room, 0.75, 1 * 30 * 50 * 4)
+    queue: list[int] = []
+    for _, chunk, slot, is_load, dropped, behind in frames:
+        assert slot == places[chunk]
+        assert is_load == (chunk not in queue) == cache_now.access(chunk, slot, 4)
+        queue = [one for one in queue if one not in (chunk, *dropped)]
+        queue.insert(queue.index(behind) if behind >= 0 else len(queue), chunk)
+        assert set(queue) == cache_now.held
+        assert all(map(lambda a, b: cache_now.behind(a) == b, queue, [*queue[1:], -1]))
+        assert len(queue) <= room
+    loads = sum(frame[3] for frame in frames)
+    assert loads == (6000 if cache else len({frame[1] for frame in frames}))
+
+
+def test_two_chunks_of_one_slot_drop_each_other(session: Session) -> None:
+    words = asked(session, "/cube") | {"read": ["line:0@walk"]}
+    with pytest.MonkeyPatch.context() as patch:
+        found = session.costs_of(words)
+        usual = found.setting(NOTHING)
+        few = replace(usual, reader=replace(usual.reader, nslots=7))
+        patch.setattr(found, "setting", lambda _: few)
+        frames = session.film(words)["frames"]
+    for _, _, slot, is_load, dropped, _ in frames[7:24]:
+        assert is_load
+        assert len(dropped) == 1
+        assert 0 <= slot < 7
 
 
 def test_a_film_loads_what_the_model_counts(session: Session) -> None:
@@ -136,7 +156,7 @@ def test_a_film_loads_what_the_model_counts(session: Session) -> None:
     frames = session.film(asked(session, "/cube", cache="24000") | {"read": ["1x60x5@walk"]})[
         "frames"
     ]
-    assert sum(frame[2] for frame in frames) == loads_of_walk(stored, (1, 60, 5), small)
+    assert sum(frame[3] for frame in frames) == loads_of_walk(stored, (1, 60, 5), small)
 
 
 @pytest.mark.parametrize("shown", [(0, 1), (1, 2), (0, 2), (None, 1)])
@@ -233,7 +253,7 @@ def test_a_file_is_looked_at_in_processes_of_their_own(path: Path) -> None:
     assert session.first()["objects"][session.first()["chosen"]]["path"] == "/group/sparse"
     assert session.facts({})["metadata"]["list_requests"] > 0
     assert session.facts({})["nbytes"] == path.stat().st_size
-    assert len(session.worst()) == 8
+    assert len(session.worst(session.full)) == 8
     with pytest.raises(ChunkwiseError):
         Session.of(str(path), "nothing")
     with pytest.raises(ChunkwiseError):

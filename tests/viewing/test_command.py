@@ -191,10 +191,10 @@ def test_a_trace_names_its_file_and_is_played(
     assert played["room"] == 2
     assert played["operations"] == 48
     assert [start for start, _ in played["reads"]] == [[i % 24, 0, 0] for i in range(48)]
-    assert sum(frame[2] for frame in played["frames"]) == 96
+    assert sum(frame[3] for frame in played["frames"]) == 96
     # With a cache that holds all, each chunk is loaded once.
     larger = session.film(words | {"cache": ["1000000"]})
-    assert sum(frame[2] for frame in larger["frames"]) == 48
+    assert sum(frame[3] for frame in larger["frames"]) == 48
     page = tmp_path / "page.html"
     run(trace, "--save", page)
     facts, saved = saved_of(page)

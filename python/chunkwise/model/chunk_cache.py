@@ -213,6 +213,10 @@ class ChunkCache:
         """The chunks that are in it now."""
         return set(self._slot_of)
 
+    def behind(self, chunk: int) -> int:
+        """The chunk behind one that is held, in the order in which they are dropped; -1 at the end."""
+        return self._behind[chunk]
+
     def _put(self, chunk: int, before: int, behind: int) -> None:
         self._before[chunk], self._behind[chunk] = before, behind
         self._behind[before] = self._before[behind] = chunk

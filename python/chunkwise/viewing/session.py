@@ -6,6 +6,7 @@ anything.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,6 +37,7 @@ from chunkwise.viewing.traced import Traced
 _MAPS_KEPT: Final = 2
 # More datasets take seconds to list.
 _MOST_MAPPED: Final = 5_000
+_MOST_LINES: Final = 6
 Asked = Mapping[str, Sequence[str]]
 
 
@@ -227,7 +229,7 @@ class Session:
         found["dimensions"] = [None if name is None else printable(name) for name in names]
         for key in ("dtype", "filters", "fill_value", "unlisted"):
             found[key] = None if found[key] is None else printable(found[key])
-        return found | {"sources": None}
+        return found | {"sources": None, "reads": usual_reads(facts.shape or ())}
 
     def _map(self, asked: Asked) -> ChunkMap:
         number, one, _ = self._object(asked)
@@ -359,10 +361,13 @@ class Session:
         elif what == "write":
             said = found.written(tried, then)
             assert said is not None
-            if not _text(asked, "out").strip():
+            out = _text(asked, "out")
+            if not out.strip():
                 raise UsageError("name the new file")
+            if os.path.lexists(out):
+                raise UsageError(f"{printable(out)} exists: give the new file another name")
             given = (
-                _text(asked, "out"), found.path,
+                out, found.path,
                 said["chunk"] or None, said["filters"] or None,
             )  # fmt: skip
         else:
@@ -405,6 +410,14 @@ class Session:
             "picture": self.picture,
             "work": self.work,
         }
+
+
+def usual_reads(shape: Sequence[int]) -> list[str]:
+    """Give the reads that are shown where nobody states any."""
+    axes = [axis for axis, extent in enumerate(shape) if extent > 1][:_MOST_LINES]
+    if len(axes) < 2:
+        return ["all", "random:1000"]
+    return [*(f"line:{axis}" for axis in axes), f"plane:{axes[0]}"]
 
 
 def _logical_nbytes(one: ObjectFacts) -> int:

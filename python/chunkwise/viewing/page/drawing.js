@@ -314,25 +314,22 @@ class Drawing {
   // What a read wants, and the chunks that it touches.
   drawRead(context, plot) {
     const mark = css("--mark");
-    // Values stay visible under it.
-    const shows = this.colour === "values";
     let touched = 0;
     for (const { down, across, given } of this.wanted) {
       // What has no chunks is not decoded.
       const chunks = this.grid ? products(this.runs(down, 0), this.runs(across, 1)) : [];
       for (const area of chunks) {
         touched += [0, 1].reduce((n, i) => n * Math.ceil((area[i + 2] - area[i]) / this.side[i]), 1);
-        context.globalAlpha = shows ? 0.25 : 0.75;
+        // Colours stay visible under it.
+        context.globalAlpha = 0.25;
         context.fillStyle = mark;
         context.fillRect(...this.rect(plot, area));
         context.globalAlpha = 1;
-        this.outline(context, plot, area, mark, 2);
+        this.outline(context, plot, area, mark, 3);
       }
       if (given) {
         for (const area of products(down, across)) {
-          context.fillStyle = css("--ground");
-          if (!shows) context.fillRect(...this.rect(plot, area));
-          else this.outline(context, plot, area, css("--ground"), 5);
+          this.outline(context, plot, area, css("--ground"), 5);
           this.outline(context, plot, area, css("--ink"), 1.5);
         }
       }

@@ -134,7 +134,7 @@ function stored() {
 
 function ofDataset() {
   const found = worst(chosen);
-  $("findings").replaceChildren(...(found.length ? found.map(finding) : [el("p", { className: "good" }, file.sampled ? "Nothing is wrong with how it is stored." : "")]));
+  $("findings").replaceChildren(...(found.length ? found.map(finding) : [el("p", { className: "hint" }, file.sampled ? "No findings. A sound layout can still be slow for your reads: see what they cost below." : "")]));
 }
 
 function axes() {
@@ -236,7 +236,7 @@ function legend() {
     parts.push(el("span", {}, ends[0], ramp((context) => { for (let x = 0; x < 128; x += 1) { context.fillStyle = `rgb(${shade(x / 127)})`; context.fillRect(x, 0, 1, 1); } }), ends[1]));
   }
   if (facts.chunks && facts.chunks.allocated < facts.chunks.grid) parts.push(key(`rgb(${never()})`, "never written"));
-  if (grid) parts.push(key(css("--mark"), drawing.cells ? "loaded now" : "decoded for the read"));
+  if (grid) parts.push(key(css("--mark"), drawing.cells ? "loaded now" : "outlined: decoded for the read"));
   if (drawing.cells) parts.push(key(css("--good"), "in the cache"), key(css("--error"), "loaded again"));
   else parts.push(key(css("--ground"), "what it gives you"));
   if (drawing.tried) parts.push(key(css("--cure"), "chunks that are tried (dashed)"));
