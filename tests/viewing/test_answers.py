@@ -296,3 +296,26 @@ def test_chunks_whose_filters_were_skipped_are_told_apart(tmp_path: Path) -> Non
     assert far.reshape(SIDE, SIDE)[0, 0] == 0.25
     assert session.chunk(words | {"index": ["0,1"]})["filter_mask"] == 1
     assert session.chunk(words | {"index": ["0,0"]})["filter_mask"] == 0
+
+
+def test_metadata_free_and_lost_space_are_inspect_s(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w", fs_strategy="fsm", fs_persist=True) as file:
+        for name in ("gone", "kept"):
+            file.create_dataset(name, data=np.arange(500_000), chunks=(100_000,))
+        text = h5py.string_dtype()
+        file.create_dataset("words", data=["some words " * 50] * 5000, dtype=text)
+        del file["gone"]
+    session = Session(str(path), chunkwise.inspect(path, sample=False, metadata=False))
+    facts = chunkwise.inspect(path, sample=False)
+    assert facts.metadata is not None
+    found = session.bytes_of(asked(session, "/kept"))
+    assert found["metadata_nbytes"] == facts.metadata.nbytes
+    assert found["free_nbytes"] == facts.file_format.free_nbytes > 3_000_000
+    assert found["unaccounted_nbytes"] == facts.metadata.unaccounted_nbytes > 2_000_000
+    each = facts.nbytes / len(found["metadata"])
+    assert sum(found["metadata"]) * each == pytest.approx(facts.metadata.nbytes, rel=0.02)
+    whole = np.array([found[name] for name in ("own", "others", "metadata")]).sum(0)
+    assert whole.max() < 1.001
+    # What was deleted is at neither.
+    assert (whole < 0.01).sum() * each > 3_000_000

@@ -52,6 +52,11 @@ def test_a_page_is_saved_with_the_reads_of_a_trace(
     assert costs["reads"][0]["now"]["reads"] == 3000
     assert costs["reads"][0]["now"]["libhdf5_s"] > 0
     assert path.read_bytes() == before
+    with pytest.raises(ChunkwiseError, match="exists"):
+        run(path, "--save", page)
+    assert page.read_text("utf-8") == text
+    run(path, "scalar", "--save", page, "--force")
+    assert page.read_text("utf-8") != text
     with pytest.raises(ChunkwiseError, match=r"name it PAGE\.html"):
         run(path, "--save", path)
     with pytest.raises(ChunkwiseError, match="cannot be written"):
@@ -216,7 +221,17 @@ def test_inspect_writes_the_page_with_its_findings(
     page = tmp_path / "page.html"
     for words in ([], ["cube", "--access", "line:0"], ["--ignore", "reads-exceed-cache"]):
         result = CliRunner().invoke(
-            cli, ["inspect", str(path), *words, "--json", "--no-sample", "--html", str(page)]
+            cli,
+            [
+                "inspect",
+                str(path),
+                *words,
+                "--json",
+                "--no-sample",
+                "--html",
+                str(page),
+                "--force",
+            ],
         )
         assert result.exception is None
         said = json.loads(result.output)

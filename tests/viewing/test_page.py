@@ -104,9 +104,13 @@ def test_reads_show_the_model_s_numbers(page: Any) -> None:
     for row, one in enumerate(found["reads"]):
         now = one["now"]
         assert now["libhdf5_s"] > 0
-        touched, decodes, *_ = cells(page, row)
+        wanted, touched, decoded, times, *_ = cells(page, row)
+        assert wanted.startswith(f"{now['selected_nbytes'] // 4:,} elements")
+        assert f"{now['selected_nbytes']} bytes" in wanted or now["selected_nbytes"] > 1023
         assert touched == f"{now['chunks']} chunk" + "s" * (now["chunks"] != 1)
-        assert f"for {now['selected_nbytes']} bytes" in decodes or now["selected_nbytes"] > 1023
+        assert decoded == f"{now['decoded_nbytes'] / 1024:.3g} KiB"
+        over = now["decoded_nbytes"] / now["selected_nbytes"]
+        assert times == (f"{over:.2f}" if over < 10 else f"{over:,.0f}")
     assert "touches 24 chunks" in page.locator("#said").text_content()
     assert "600 bytes" not in page.locator("#said").text_content()
     assert "96 bytes" in page.locator("#said").text_content()
@@ -123,7 +127,7 @@ def test_a_box_that_is_dragged_is_a_read(page: Any) -> None:
     # What the box was while it was dragged is said for a moment longer.
     page.wait_for_function(
         """() => document.getElementById("said").textContent.includes(
-            `A read of ${document.querySelector("#reads tr.chosen th button").textContent} `)"""
+            `${document.querySelector("#reads tr.chosen th button").textContent}: `)"""
     )
     text = page.locator("#reads tr.chosen th button").text_content()
     number = page.evaluate("JSON.parse(document.getElementById('facts').textContent).chosen")
@@ -169,6 +173,32 @@ def test_keys_go_from_chunk_to_chunk(page: Any) -> None:
     page.wait_for_selector("#reads tr.chosen th button:has-text('box=[2:4, 0:30')")
     page.keyboard.press("+")
     page.keyboard.press("0")
+
+
+def test_the_walks_that_have_names_are_reads(page: Any) -> None:
+    for name in ("series", "map", "row", "samples"):
+        page.locator("#presets button", has_text=f"{name}: ").click()
+        page.wait_for_selector(f"#reads tr.chosen button:text-matches('^{name}')")
+    lines = page.locator("#commands pre").first.text_content()
+    number = page.evaluate("JSON.parse(document.getElementById('facts').textContent).chosen")
+    texts = ["series=line:0", "map=frames", "row", "samples:24"]
+    assert all(f"--access {text}" in lines for text in texts)
+    query = "&".join(f"read={one}" for one in [*texts, "line:0", "plane:0", "line:2", "plane:0"])
+    costs = [one["now"]["loads"] for one in ask(page, f"costs?dataset={number}&{query}")["reads"]]
+    assert costs[:3] == costs[4:7]
+    # In a loop they are read one after another.
+    page.locator("text=a loop over everything").click()
+    page.wait_for_selector("#reads button:text-is('map=frames@walk')")
+    page.wait_for_selector("#reads button:text-is('samples:24')")
+
+
+def test_some_read_stays(page: Any) -> None:
+    for left in (3, 2, 1):
+        page.locator("#reads button[aria-label^=Remove]:visible").first.click()
+        until(page, "left => document.querySelectorAll('#reads tbody tr').length === left", left)
+    assert page.locator("#reads button[aria-label^=Remove]:visible").count() == 0
+    (read,) = opened_by(page.locator("#commands pre").first.text_content()).access
+    assert read == chosen(page).split("1 block")[0]
 
 
 def test_a_wrong_pattern_is_a_message(page: Any) -> None:
@@ -257,7 +287,7 @@ def test_a_file_is_written_when_the_button_is_pressed(
     assert opened_by(line).path == str(out)
     # What is there is not replaced.
     page.locator("#written").click()
-    until_text(page, "progress", "exists")
+    until_text(page, "progress", "exists: give the new file another name")
 
 
 def test_work_is_ended_by_its_button(page: Any) -> None:

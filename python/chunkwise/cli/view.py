@@ -122,7 +122,9 @@ def command(
     from chunkwise.viewing.traced import Traced
 
     if reader == CHUNKWISE:
-        raise UsageError("--for chunkwise: the page shows chunkwise beside each libhdf5: leave it out")
+        raise UsageError(
+            "--for chunkwise: the page shows chunkwise beside each libhdf5: leave it out"
+        )
     # FILE alone may be a URL, and URLs may hold secrets.
     for word in (dataset, *access, trace, page, chunk, filters, dimensions, at):
         refuse_url(word or "")

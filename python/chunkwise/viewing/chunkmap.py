@@ -121,7 +121,9 @@ class ChunkMap:
                 rows, chosen = rows[order], order if chosen is None else chosen[order]
             slower = range(vertical or 0)
             first = sum(at[axis] * self._strides()[axis] for axis in slower if axis not in shown)
-            found = Plane(vertical, horizontal, tuple(at), self._places(chosen), chosen, rows, first)
+            found = Plane(
+                vertical, horizontal, tuple(at), self._places(chosen), chosen, rows, first
+            )
             # One is looked at at a time.
             self._planes = {key: found}
         return found

@@ -25,7 +25,7 @@ from chunkwise.inspection.finding import SEVERITIES
 from chunkwise.inspection.records import plain
 from chunkwise.names import HDF5_ERRORS, printable, shell_word
 from chunkwise.viewing.apart import Running
-from chunkwise.viewing.bytemap import Numbers, Spans, all_spans
+from chunkwise.viewing.bytemap import Numbers, Rest, Spans, all_spans
 from chunkwise.viewing.chunkmap import SIDE, VALUES, ChunkMap
 from chunkwise.viewing.costs import NOTHING, Costs, Tried
 from chunkwise.viewing.drawn import USUAL, Drawn
@@ -271,19 +271,27 @@ class Session:
         return found.tile(plane, what, (down, right), (row, column)).tobytes()
 
     @cached_property
-    def _filled(self) -> Numbers:
+    def _filled(self) -> tuple[Numbers, Rest | None]:
         with self.source.file() as file:
             datasets = [one.path for one in self.quick.objects if one.dataset is not None]
             found = all_spans(find_dataset(file, path) for path in datasets[:_MOST_MAPPED])
-        return found.shares(self.quick.nbytes)
+            rest = None if self.source.is_far else Rest.of(self.path, file)
+        return found.shares(self.quick.nbytes), rest
 
     def bytes_of(self, asked: Asked) -> dict[str, Any]:
-        """Say which part of each part of the file holds a dataset's data, and that of others."""
+        """Say how much of each equal part of the file is a dataset's data, others', metadata."""
         _, one, _ = self._object(asked)
+        nbytes = self.quick.nbytes
         with self._slow, self.source.dataset(one.path) as dataset:
-            own = Spans.of(dataset).shares(self.quick.nbytes)
-            others = np.clip(self._filled - own, 0.0, 1.0)
-        return {"own": np.round(own, 4).tolist(), "others": np.round(others, 4).tolist()}
+            own = Spans.of(dataset).shares(nbytes)
+            filled, rest = self._filled
+        shares = {"own": own, "others": np.clip(filled - own, 0.0, 1.0)}
+        known = {}
+        if rest is not None:
+            shares["metadata"] = rest.shares(nbytes, np.maximum(filled, own))
+            for name in ("metadata_nbytes", "free_nbytes", "unaccounted_nbytes"):
+                known[name] = getattr(rest, name)
+        return {name: np.round(one, 5).tolist() for name, one in shares.items()} | known
 
     def chunk(self, asked: Asked) -> Mapping[str, Any]:
         """Say where one chunk lies."""

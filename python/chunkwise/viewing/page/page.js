@@ -243,7 +243,7 @@ function legend() {
   $("legend").replaceChildren(...parts);
 }
 
-// The file from its first byte to its last: this dataset's data, that of others, and the rest.
+// The file from its first byte to its last: this dataset's data, that of others, metadata, the rest.
 async function bytes() {
   const number = chosen;
   const found = await ask("bytes", { dataset: number });
@@ -255,7 +255,10 @@ async function bytes() {
   const held = found.own.map((one, i) => [one, i]).filter(([one]) => one > 0).map(([, i]) => i);
   const span = held.length ? (held.at(-1) - held[0] + 1) / found.own.length : 0;
   const percent = (part) => `${part && part < 0.01 ? "under 1" : Math.round(100 * part)}%`;
-  $("spread").textContent = `Its data is ${percent(share(found.own))} of the file${held.length ? `, spread over ${percent(span)} of it` : ""}; data of other datasets is ${percent(share(found.others))}. The rest is metadata, values of variable length and unused space.`;
+  const rest = found.metadata
+    ? `Metadata takes ${size(found.metadata_nbytes)}; it is drawn where it lies, to within 16 KiB. Of the rest, the file knows ${size(found.free_nbytes)} to be free; ${size(found.unaccounted_nbytes)} hold values of variable length, or are lost.`
+    : "The rest is metadata, values of variable length and unused space.";
+  $("spread").textContent = `Its data is ${percent(share(found.own))} of the file${held.length ? `, spread over ${percent(span)} of it` : ""}; data of other datasets is ${percent(share(found.others))}. ${rest}`;
 }
 
 function drawStrip() {
@@ -267,17 +270,20 @@ function drawStrip() {
   $("strip").height = height * ratio;
   const context = $("strip").getContext("2d");
   context.scale(ratio, ratio);
-  const colours = [css("--mark"), `rgb(${shade(0.45)})`, css("--line")];
-  found.own.forEach((own, i) => {
+  const kinds = [[css("--mark"), "this dataset", found.own], [`rgb(${shade(0.45)})`, "other datasets", found.others]];
+  if (found.metadata) kinds.push([css("--good"), "metadata", found.metadata]);
+  const left = found.own.map((_, i) => 1 - kinds.reduce((sum, [,, parts]) => sum + parts[i], 0));
+  kinds.push([css("--line"), found.metadata ? "free, lost, or of variable length" : "metadata and the rest", left]);
+  found.own.forEach((_, i) => {
     let bottom = height;
     const each = width / found.own.length;
-    [own, found.others[i], 1 - own - found.others[i]].forEach((part, k) => {
-      context.fillStyle = colours[k];
-      context.fillRect(i * each, bottom - part * height, each + 0.5, part * height);
-      bottom -= part * height;
-    });
+    for (const [colour, , parts] of kinds) {
+      context.fillStyle = colour;
+      context.fillRect(i * each, bottom - parts[i] * height, each + 0.5, parts[i] * height);
+      bottom -= parts[i] * height;
+    }
   });
-  $("strip-legend").replaceChildren(...["this dataset", "other datasets", "metadata and the rest"].map((text, k) => key(colours[k], text)));
+  $("strip-legend").replaceChildren(...kinds.map(([colour, text]) => key(colour, text)));
 }
 
 async function hover(index) {
