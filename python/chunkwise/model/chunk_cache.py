@@ -214,7 +214,7 @@ class ChunkCache:
         return set(self._slot_of)
 
     def behind(self, chunk: int) -> int:
-        """The chunk behind one that is held, in the order in which they are dropped; -1 at the end."""
+        """The chunk that is dropped next after one that is held; -1 after the last."""
         return self._behind[chunk]
 
     def _put(self, chunk: int, before: int, behind: int) -> None:
