@@ -137,6 +137,37 @@ def test_a_box_that_is_dragged_is_a_read(page: Any) -> None:
     assert f"'{text}'" in page.locator("#commands").text_content()
 
 
+def test_a_click_reads_a_point_of_the_chunk_that_is_named(page: Any, path: Path) -> None:
+    box = page.locator("#canvas").bounding_box()
+    page.mouse.move(box["x"] + 300, box["y"] + 90)
+    until_text(page, "hover", "at byte")
+    said = page.locator("#hover").text_content()
+    index = tuple(int(n) for n in said[said.index("[") + 1 : said.index("]")].split(","))
+    with h5py.File(path) as file:
+        dataset = file["cube"]
+        origin = tuple(i * c for i, c in zip(index, dataset.chunks, strict=True))
+        found = dataset.id.get_chunk_info_by_coord(origin)
+    assert f"{found.size / 1024:.3g} KiB at byte {found.byte_offset:,} of the file" in said
+    assert f"ratio {6000 / found.size:.3g}" in said
+    page.mouse.click(box["x"] + 300, box["y"] + 90)
+    page.wait_for_selector("#reads tr.chosen th button:has-text('box=[')")
+    row = page.locator("#reads tr.chosen td").all_text_contents()
+    assert row[0] == "1 element4 bytes"
+    assert row[1] == "1 chunk"
+
+
+def test_each_control_has_a_name(page: Any) -> None:
+    page.wait_for_selector("#film:not([hidden])")
+    nameless = page.evaluate(
+        """() => [...document.querySelectorAll("button, select, input, canvas")]
+            .filter(one => !(one.textContent.trim() && one.tagName === "BUTTON")
+                && !one.getAttribute("aria-label") && !one.getAttribute("aria-labelledby")
+                && !one.labels?.length && !one.closest(".legend"))
+            .map(one => one.outerHTML)"""
+    )
+    assert nameless == []
+
+
 def test_another_layout_is_tried_and_written_as_a_command(page: Any) -> None:
     page.locator("#s0").evaluate(
         "one => { one.value = one.max; one.dispatchEvent(new Event('input')); }"

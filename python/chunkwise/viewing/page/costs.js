@@ -187,7 +187,7 @@ class Costs {
   loads({ loads, reads }, { chunks }) {
     if (!chunks) return null;
     const said = loads < 10 && !Number.isInteger(loads) ? `${three(loads)} chunk loads` : counted(Math.round(loads), "chunk load");
-    return el("small", {}, `${loads ? said : "no chunk is kept"}${loads && reads === 1 ? ", mean" : ""}`);
+    return el("small", {}, `${loads ? said : "no chunk is kept"}${loads && reads === 1 ? " on average" : ""}`);
   }
 
   say() {

@@ -19,6 +19,18 @@ function shade(part) {
 }
 const never = () => (dark.matches ? [60, 40, 40] : [245, 225, 220]);
 
+// A colour between which others stay visible.
+function stripes(context, colour) {
+  const side = 14;
+  const made = new OffscreenCanvas(side, side);
+  const lines = made.getContext("2d");
+  lines.strokeStyle = colour;
+  lines.lineWidth = 1.5;
+  for (const x of [-side, 0, side]) { lines.moveTo(x, side); lines.lineTo(x + side, 0); }
+  lines.stroke();
+  return context.createPattern(made, "repeat");
+}
+
 // All areas of ranges down and across, as far as anybody tells them apart.
 const MOST_AREAS = 4000;
 function products(down, across) {
@@ -163,7 +175,7 @@ class Drawing {
     context.strokeRect(plot.x - 0.5, plot.y - 0.5, plot.w + 1, plot.h + 1);
     const name = (axis) => this.names[axis];
     const ticks = (i, length) => {
-      const step = [1, 2, 5].map((n) => n * 10 ** Math.floor(Math.log10(Math.max(1, this.seen[i] / 5)))).find((n) => this.seen[i] / n <= Math.max(2, length / 80)) ?? this.seen[i];
+      const step = [1, 2, 5, 10, 20, 50].map((n) => n * 10 ** Math.floor(Math.log10(Math.max(1, this.seen[i] / 5)))).find((n) => this.seen[i] / n <= Math.max(2, length / 80)) ?? this.seen[i];
       const first = Math.ceil(this.from[i] / step) * step;
       return Array.from({ length: 40 }, (_, k) => first + k * step).filter((at) => at <= this.from[i] + this.seen[i]);
     };
@@ -314,17 +326,15 @@ class Drawing {
   // What a read wants, and the chunks that it touches.
   drawRead(context, plot) {
     const mark = css("--mark");
+    const striped = stripes(context, mark);
     let touched = 0;
     for (const { down, across, given } of this.wanted) {
       // What has no chunks is not decoded.
       const chunks = this.grid ? products(this.runs(down, 0), this.runs(across, 1)) : [];
       for (const area of chunks) {
         touched += [0, 1].reduce((n, i) => n * Math.ceil((area[i + 2] - area[i]) / this.side[i]), 1);
-        // Colours stay visible under it.
-        context.globalAlpha = 0.25;
-        context.fillStyle = mark;
+        context.fillStyle = striped;
         context.fillRect(...this.rect(plot, area));
-        context.globalAlpha = 1;
         this.outline(context, plot, area, mark, 3);
       }
       if (given) {

@@ -236,7 +236,7 @@ function legend() {
     parts.push(el("span", {}, ends[0], ramp((context) => { for (let x = 0; x < 128; x += 1) { context.fillStyle = `rgb(${shade(x / 127)})`; context.fillRect(x, 0, 1, 1); } }), ends[1]));
   }
   if (facts.chunks && facts.chunks.allocated < facts.chunks.grid) parts.push(key(`rgb(${never()})`, "never written"));
-  if (grid) parts.push(key(css("--mark"), drawing.cells ? "loaded now" : "outlined: decoded for the read"));
+  if (grid) parts.push(key(css("--mark"), drawing.cells ? "loaded now" : "striped: decoded for the read"));
   if (drawing.cells) parts.push(key(css("--good"), "in the cache"), key(css("--error"), "loaded again"));
   else parts.push(key(css("--ground"), "what it gives you"));
   if (drawing.tried) parts.push(key(css("--cure"), "chunks that are tried (dashed)"));
@@ -256,7 +256,7 @@ async function bytes() {
   const span = held.length ? (held.at(-1) - held[0] + 1) / found.own.length : 0;
   const percent = (part) => `${part && part < 0.01 ? "under 1" : Math.round(100 * part)}%`;
   const rest = found.metadata
-    ? `Metadata takes ${size(found.metadata_nbytes)}; it is drawn where it lies, to within 16 KiB. Of the rest, the file knows ${size(found.free_nbytes)} to be free; ${size(found.unaccounted_nbytes)} hold values of variable length, or are lost.`
+    ? `Metadata takes ${size(found.metadata_nbytes)}; it is drawn where it lies, to within 16 KiB. Of the rest, ${size(found.free_nbytes)} are free space that the file keeps track of; ${size(found.unaccounted_nbytes)} are lost, or hold values of variable length.`
     : "The rest is metadata, values of variable length and unused space.";
   $("spread").textContent = `Its data is ${percent(share(found.own))} of the file${held.length ? `, spread over ${percent(span)} of it` : ""}; data of other datasets is ${percent(share(found.others))}. ${rest}`;
 }
