@@ -97,12 +97,14 @@ def test_a_state_is_a_command_that_gives_it_again(path: Path, options: str) -> N
     said = first.costs(asked | tries)["page"]
     reads = "".join(f" --access {one}" for one in said["reads"])
     line = said["begin"] + reads + said["options"] + " --draw 2,0 --at 5,45,0 --colour ratio"
+    line += " --zoom 10:40,0:12"
     assert options in line
     again = opened_by(line)
     assert (again.path, again.dataset) == (str(path), "/cube")
     assert (again.access, again.tried) == (first.access, tried)
     assert again.first()["drawn"] == {
-        "vertical": 2, "horizontal": 0, "at": [5, 45, 0], "colour": "ratio"
+        "vertical": 2, "horizontal": 0, "at": [5, 45, 0], "colour": "ratio",
+        "zoom": [(10, 40), (0, 12)],
     }  # fmt: skip
 
 
@@ -133,6 +135,9 @@ def opened_by(line: str) -> Session:
         (["--draw", "nowhere"], "no dimension 'nowhere'; there are .*0, 1, 2"),
         (["--draw", "3"], "no dimension '3'"),
         (["--at", "1,2"], "3 numbers"),
+        (["--zoom", "5:2,0:9"], "down and across"),
+        (["--zoom", "0:9,0:9,0:9"], "down and across"),
+        (["--zoom", "x"], "down and across"),
         (["--at", "1,2,-3"], "3 numbers"),
         (["--at", "24,0,0"], "outside"),
         (["--at", "1" * 30 + ",0,0"], "3 numbers"),

@@ -389,6 +389,7 @@ def test_what_is_drawn_is_part_of_the_command(page: Any, browser: Any) -> None:
     assert "--draw" not in usual
     assert "--at" not in usual
     assert "--colour" not in usual
+    assert "--zoom" not in usual
     # The read that is chosen comes first.
     page.locator("#reads tbody button[aria-pressed]").nth(1).click()
     until(page, "document.querySelectorAll('#reads [aria-pressed=true]').length === 1")
@@ -408,8 +409,13 @@ def test_what_is_drawn_is_part_of_the_command(page: Any, browser: Any) -> None:
     page.wait_for_selector("td.tried")
     assert page.locator("#axes input").input_value() == "31"
     changed = line(page)
+    page.locator("#in").click()
+    page.locator("#in").click()
+    until(page, "document.querySelector('#commands pre').textContent.includes('--zoom')")
+    changed = line(page)
     assert "--cache" in changed
     assert " --at 0,31,0" in changed
+    assert " --zoom 0:50,6:18" in changed
     made = Server(opened_by(changed))
     threading.Thread(target=made.serve_forever, daemon=True).start()
     again = browser.new_page(viewport={"width": 1200, "height": 900})

@@ -73,6 +73,12 @@ On another machine, forward the port that is printed:
     "values.  [default: stored]",
 )
 @click.option(
+    "--zoom",
+    metavar="A:B,C:D",
+    default="",
+    help="Draw these elements down and across.  [default: all]",
+)
+@click.option(
     "--save",
     "page",
     type=click.Path(dir_okay=False),
@@ -96,6 +102,7 @@ def command(
     dimensions: str,
     at: str,
     colour: str | None,
+    zoom: str,
     page: str | None,
     force: bool,
     no_browser: bool,
@@ -126,7 +133,7 @@ def command(
             "--for chunkwise: the page shows chunkwise beside each libhdf5: leave it out"
         )
     # FILE alone may be a URL, and URLs may hold secrets.
-    for word in (dataset, *access, trace, page, chunk, filters, dimensions, at):
+    for word in (dataset, *access, trace, page, chunk, filters, dimensions, at, zoom):
         refuse_url(word or "")
     if page is not None:
         from chunkwise.viewing.saving import check_name, save
@@ -143,7 +150,7 @@ def command(
     access = access or found
     tried = Tried(chunk, filters, "" if cache is None else str(cache), reader or "")
     with for_messages().status("looking at the file"):
-        drawn = Drawn(dimensions, at, colour or "")
+        drawn = Drawn(dimensions, at, colour or "", zoom)
         session = Session.of(file, dataset, access, tried, drawn, traced)
     if page is not None:
         with for_messages().status("measuring this machine and samples of the data"):

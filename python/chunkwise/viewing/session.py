@@ -94,7 +94,7 @@ class Session:
         elif tried != Tried(reader=tried.reader):
             raise UsageError("--chunk, --filter and --cache are tried for one dataset: name it")
         elif drawn != USUAL:
-            raise UsageError("--draw, --at and --colour are for one dataset: name it")
+            raise UsageError("--draw, --at, --colour and --zoom are for one dataset: name it")
         return made
 
     def _choose(self, dataset: str) -> None:

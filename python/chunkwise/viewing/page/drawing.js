@@ -76,7 +76,18 @@ class Drawing {
   all() {
     this.from = [0, 0];
     this.seen = [...this.extent];
-    this.redraw();
+    this.clamp();
+  }
+
+  // What is seen, as ranges of elements down and across.
+  get ranges() { return this.from.map((from, i) => [Math.floor(from), Math.min(this.extent[i], Math.ceil(from + this.seen[i]))]); }
+  see(ranges) {
+    [...ranges].reverse().forEach(([begin, end], k) => {
+      const i = 1 - k;
+      this.from[i] = begin;
+      this.seen[i] = Math.min(this.extent[i], end - begin);
+    });
+    this.clamp();
   }
 
   // --- between elements and pixels ---
@@ -114,6 +125,7 @@ class Drawing {
   }
   clamp() {
     for (const i of [0, 1]) this.from[i] = Math.min(this.extent[i] - this.seen[i], Math.max(0, this.from[i]));
+    this.told.seen();
     this.redraw();
   }
 

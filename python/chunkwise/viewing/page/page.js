@@ -10,7 +10,7 @@ let names = [];
 let grid = null;
 let view = { vertical: -1, horizontal: 0, at: [] };
 
-const drawing = new Drawing($("canvas"), { hover: settled(hover, 40), box: boxed });
+const drawing = new Drawing($("canvas"), { hover: settled(hover, 40), box: boxed, seen: settled(() => costs.lines(), 100) });
 const costs = new Costs({ changed: costsChanged, drawn });
 const work = new Work(costs);
 const picture = new Picture(() => { legend(); drawing.redraw(); });
@@ -115,6 +115,7 @@ async function choose(number, reads = file.traced[number] ?? [], tried = {}, dra
   drawing.wanted = [];
   drawing.tried = null;
   look();
+  if (drawn.zoom) drawing.see(drawn.zoom);
   $("traced").hidden = !(number in file.traced);
   $("of-trace").checked = number in file.traced;
   await costs.show(number, facts, names, saved?.views[number].reads ?? reads, tried);
@@ -196,6 +197,9 @@ function drawn(first) {
   const home = first ? begins(first) : view.at.map(() => 0);
   if (view.at.some((k, axis) => !shown.includes(axis) && k !== home[axis])) said += ` --at ${place().join()}`;
   if (drawing.colour !== "stored") said += ` --colour ${drawing.colour}`;
+  const { ranges, extent } = drawing;
+  const seen = ranges.filter((_, i) => i || view.vertical >= 0);
+  if (ranges.some(([begin, end], i) => begin > 0 || end < extent[i])) said += ` --zoom ${seen.map((one) => one.join(":")).join()}`;
   return said;
 }
 
