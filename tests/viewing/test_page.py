@@ -229,7 +229,7 @@ def test_some_read_stays(page: Any) -> None:
         until(page, "left => document.querySelectorAll('#reads tbody tr').length === left", left)
     assert page.locator("#reads button[aria-label^=Remove]:visible").count() == 0
     (read,) = opened_by(page.locator("#commands pre").first.text_content()).access
-    assert read == chosen(page).split("1 block")[0]
+    assert read == chosen(page).split("one read")[0]
 
 
 def test_a_wrong_pattern_is_a_message(page: Any) -> None:

@@ -166,7 +166,7 @@ class Costs {
     });
     const what = now.chunks_word ?? (this.answered.now.chunks ? "chunk" : "piece");
     const cells = [
-      [select, el("small", {}, one.words)],
+      [select, el("small", {}, one.block ? `${now.reads > 1 ? `${count(now.reads)} reads` : "one read"} of ${lengths(one.block)}` : one.words)],
       [counted(now.selected_nbytes / this.facts.itemsize, "element"), el("small", {}, size(now.selected_nbytes))],
       [counted(now.chunks, what), tried ? this.instead(counted(then.chunks, this.answered.then.chunks ? "chunk" : "piece")) : null],
       [size(now.decoded_nbytes), tried ? this.instead(size(then.decoded_nbytes)) : null],
