@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from chunkwise import system
 from chunkwise.errors import ChunkwiseError, DatasetNotFoundError, UsageError
 from chunkwise.files.contained import Outcome, contained_each
 from chunkwise.files.opening import find_dataset, full_name
@@ -57,6 +58,7 @@ class Session:
     known: FileFacts | None = None  # What `inspect` has said of the file, or of `dataset`
     # Gives the facts with a sample, once.
     looks: Iterator[Outcome[Looked]] | None = None
+    _asking: int = -1  # A pipe: a byte lets it begin
     _maps: OrderedDict[int, ChunkMap] = field(default_factory=OrderedDict)
     _work: Running | None = None
     _costs: dict[int, Costs] = field(default_factory=dict)
@@ -76,18 +78,20 @@ class Session:
         found: FileFacts | None = None,  # What `inspect` has found for these reads
     ) -> Session:
         """Look at a file, in processes of their own: libhdf5 crashes on some damaged files."""
-        # The second begins when the first has ended: later, other threads may hold locks that a
-        # copy of this process never gets back.  What is far away is not sampled.
+        # Both processes begin now: later, other threads may hold locks that a copy of this process
+        # never gets back.  The second waits until the page asks for what it finds.  What is far
+        # away is not sampled.
         source = Source(path)
         quick = partial(look, path, sample=False, metadata=False)
         works = [partial(quick, dataset=dataset, access=access)]
+        waiting, asking = os.pipe()
         if not source.is_far and (found is None or dataset is not None):
-            works.append(partial(look, path, sample=True, metadata=True))
+            works.append(partial(_when_asked, waiting, asking, path))
         looks = contained_each(((work, source.shown) for work in works), 1)
         facts, requests = next(looks).get()
         made = cls(
             path, facts, None, tuple(access), tried, drawn, trace, requests, found,
-            None if source.is_far else looks,
+            None if source.is_far else looks, asking,
         )  # fmt: skip
         if dataset is not None:
             made._choose(dataset)
@@ -148,7 +152,11 @@ class Session:
             return self.known
         if self.source.is_far:
             return self.quick
-        found = next(self.looks).get()[0] if self.looks is not None else inspect(self.path)
+        if self.looks is None:
+            found = inspect(self.path)
+        else:
+            os.write(self._asking, b".")
+            found = next(self.looks).get()[0]
         if self.known is None:
             return found
         others = [one for one in found.findings if one.path != self.dataset]
@@ -418,6 +426,16 @@ class Session:
             "picture": self.picture,
             "work": self.work,
         }
+
+
+def _when_asked(waiting: int, asking: int, path: str) -> Looked:
+    """Look at a file with a sample of its data, once a pipe says so."""
+    if system.FORKS:
+        # If this process held it too, it would wait for ever when the other has ended.
+        os.close(asking)
+    if not os.read(waiting, 1):
+        raise UsageError("nobody wants to know")
+    return look(path, sample=True, metadata=True)
 
 
 def usual_reads(shape: Sequence[int]) -> list[str]:
