@@ -172,14 +172,14 @@ def test_another_layout_is_tried_and_written_as_a_command(page: Any) -> None:
     page.locator("#s0").evaluate(
         "one => { one.value = one.max; one.dispatchEvent(new Event('input')); }"
     )
-    page.wait_for_selector("td.tried")
+    page.wait_for_selector("#reads .tried")
     assert "24 of 24" in page.locator("#sliders").text_content()
     assert "repack --chunk /cube:24x30x50" in page.locator("#commands").text_content()
     assert "with libhdf5" in page.locator("#result").text_content()
     page.locator("#filter").select_option("none")
     page.wait_for_selector("#commands :text('--filter /cube:none')")
     page.locator("#reset").click()
-    page.wait_for_selector("td.tried", state="detached")
+    page.wait_for_selector("#reads .tried", state="detached")
 
 
 def test_a_loop_is_played_through_the_cache(page: Any) -> None:
@@ -341,7 +341,7 @@ def test_the_page_opens_in_the_state_of_its_command(
     page = browser.new_page()
     with made.door() as door:
         page.goto(door)
-        page.wait_for_selector("td.tried")
+        page.wait_for_selector("#reads .tried")
     assert page.url == made.address
     assert page.locator("#reads tbody tr").count() == 2
     assert page.locator("#reader").input_value() == "libhdf5-1.10"
@@ -406,7 +406,7 @@ def test_what_is_drawn_is_part_of_the_command(page: Any, browser: Any) -> None:
     assert " --at 0,31,0" in changed
     # It stays where it was put as something is tried.
     page.locator("#sliders input").last.fill("3")
-    page.wait_for_selector("td.tried")
+    page.wait_for_selector("#reads .tried")
     assert page.locator("#axes input").input_value() == "31"
     changed = line(page)
     page.locator("#in").click()
@@ -421,7 +421,7 @@ def test_what_is_drawn_is_part_of_the_command(page: Any, browser: Any) -> None:
     again = browser.new_page(viewport={"width": 1200, "height": 900})
     again.goto(made.address)
     again.wait_for_selector("html[data-ready=all]", state="attached")
-    again.wait_for_selector("td.tried")
+    again.wait_for_selector("#reads .tried")
     assert again.locator("#axes select").nth(0).input_value() == "2"
     assert again.locator("#axes select").nth(1).input_value() == "0"
     assert again.locator("#axes input").input_value() == "31"

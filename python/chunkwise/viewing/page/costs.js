@@ -117,7 +117,6 @@ class Costs {
     const { readers } = this.answered;
     $("reader").replaceChildren(...readers.map((one) => el("option", { value: one, selected: one === this.tried.reader }, one || `HDF5 ${file.hdf5} of this machine`)));
     const head = ["Read", "One read asks for", "It touches", "It decodes", "Amplification", "With libhdf5", "With chunkwise"];
-    if (tried) head.push("Tried: libhdf5", "Tried: chunkwise");
     const rows = reads.map((one, i) => this.row(one, i, head, tried));
     $("reads").replaceChildren(
       el("caption", { className: "hidden" }, "What each read costs, by the model"),
@@ -149,7 +148,7 @@ class Costs {
     if (file.far) return `${who} Seconds are what requests take, ${seconds(file.far.latency_s)} each, at ${size(file.far.nbytes_per_s)} a second, without decoding: libhdf5 asks for one chunk after another, chunkwise for up to ${count(file.far.in_flight)} at a time, and joins neighbours.`;
     if (measuring) return `${who} Seconds follow when this machine and a sample of the data are measured …`;
     if (obstacle) return `${who} No seconds: ${obstacle}`;
-    return `${who} Seconds are predicted by the model of chunkwise advise, from this machine's speed and a sample of the data: for a loop, of all its reads; for a single read, its mean over up to 1,000 places, of which chunks may stay in a cache. Bench measures them.`;
+    return `${who} Seconds are predicted by the model of chunkwise advise, from this machine's speed and a sample of the data: for a loop, of all its reads; for a single read, seconds and loads are means over up to 1,000 places, whose chunks may still be in the cache. Bench measures them.`;
   }
 
   row(one, i, head, tried) {
@@ -171,23 +170,20 @@ class Costs {
       [counted(now.chunks, what), tried ? this.instead(counted(then.chunks, this.answered.then.chunks ? "chunk" : "piece")) : null],
       [size(now.decoded_nbytes), tried ? this.instead(size(then.decoded_nbytes)) : null],
       [times(now.decoded_nbytes / now.selected_nbytes), tried ? this.instead(times(then.decoded_nbytes / then.selected_nbytes)) : null],
-      [seconds(now.libhdf5_s), per(now, now.libhdf5_s), this.loads(now, this.answered.now), asks(now.libhdf5_requests)],
-      [seconds(now.chunkwise_s), per(now, now.chunkwise_s), asks(now.chunkwise_requests)],
+      [seconds(now.libhdf5_s), per(now, now.libhdf5_s), this.loads(now, this.answered.now), asks(now.libhdf5_requests),
+        ...(tried ? [this.instead(seconds(then.libhdf5_s)), per(then, then.libhdf5_s), this.loads(then, this.answered.then)] : [])],
+      [seconds(now.chunkwise_s), per(now, now.chunkwise_s), asks(now.chunkwise_requests),
+        ...(tried ? [this.instead(seconds(then.chunkwise_s)), per(then, then.chunkwise_s)] : [])],
     ];
-    if (tried) {
-      cells.push([seconds(then.libhdf5_s), per(then, then.libhdf5_s), this.loads(then, this.answered.then)]);
-      cells.push([seconds(then.chunkwise_s), per(then, then.chunkwise_s)]);
-    }
-    const made = cells.map((parts, k) => el(k ? "td" : "th", { "data-name": head[k], className: k > 6 ? "tried" : "", ...(k ? {} : { scope: "row" }) }, ...parts));
+    const made = cells.map((parts, k) => el(k ? "td" : "th", { "data-name": head[k], ...(k ? {} : { scope: "row" }) }, ...parts));
     return el("tr", { className: i === this.chosen ? "chosen" : "" }, ...made, el("td", {}, remove));
   }
 
   instead(text) { return el("small", { className: "tried" }, `tried: ${text}`); }
-  // Of single reads, the mean: a chunk may still be in the cache.
-  loads({ loads, reads }, { chunks }) {
+  loads({ loads }, { chunks }) {
     if (!chunks) return null;
     const said = loads < 10 && !Number.isInteger(loads) ? `${three(loads)} chunk loads` : counted(Math.round(loads), "chunk load");
-    return el("small", {}, `${loads ? said : "no chunk is kept"}${loads && reads === 1 ? " on average" : ""}`);
+    return el("small", {}, loads ? said : "no chunk is kept");
   }
 
   say() {

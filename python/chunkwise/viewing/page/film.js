@@ -143,11 +143,11 @@ class Film {
     context.font = "12px system-ui, sans-serif";
     const { queue, slots, last } = this.follow(this.number);
     const { room, nslots } = this.record;
-    const half = height / 2;
-    const cells = (top, number, text, held) => {
-      const side = Math.max(5, Math.min(22, Math.floor(Math.sqrt((width * (half - 20)) / number))));
+    const split = room * 22 < width ? height - 46 : height / 2;
+    const cells = (top, end, number, text, held) => {
+      const side = Math.max(5, Math.min(22, Math.floor(Math.sqrt((width * (end - top - 20)) / number))));
       const across = Math.floor(width / side);
-      const most = across * Math.floor((half - 20) / side);
+      const most = across * Math.floor((end - top - 20) / side);
       const each = Math.ceil(number / most);
       context.fillStyle = css("--soft");
       context.fillText(text(each), 0, top + 12, width);
@@ -163,7 +163,7 @@ class Film {
       }
     };
     const several = (each, noun) => (each > 1 ? `, ${counted(each, noun)} a cell` : "");
-    cells(0, Math.max(1, nslots), (each) => `${counted(nslots, "slot")}, one chunk in each${several(each, "slot")}`, slots);
-    cells(half, Math.max(1, room), (each) => `Room for ${counted(room, "chunk")}: HDF5 drops from the left, first those that were read in full${several(each, "chunk")}`, queue.entries());
+    cells(0, split, Math.max(1, nslots), (each) => `${counted(nslots, "slot")}, one chunk in each${several(each, "slot")}`, slots);
+    cells(split, height, Math.max(1, room), (each) => `Room for ${counted(room, "chunk")}: HDF5 drops from the left, first those that were read in full${several(each, "chunk")}`, queue.entries());
   }
 }
