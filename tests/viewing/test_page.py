@@ -121,13 +121,13 @@ def test_a_box_that_is_dragged_is_a_read(page: Any) -> None:
     page.mouse.move(box["x"] + 200, box["y"] + 60)
     page.wait_for_selector("#hover:has-text('Chunk [')")
     page.mouse.down()
-    page.mouse.move(box["x"] + 400, box["y"] + 160, steps=6)
+    page.mouse.move(box["x"] + 400, box["y"] + 160)
     page.mouse.up()
     page.wait_for_selector("#reads tr.chosen th button:has-text('box=[')")
-    # What the box was while it was dragged is said for a moment longer.
-    page.wait_for_function(
-        """() => document.getElementById("said").textContent.includes(
-            `${document.querySelector("#reads tr.chosen th button").textContent}: `)"""
+    until(
+        page,
+        """() => document.getElementById("said").textContent.startsWith(
+            `${document.querySelector("#reads tr.chosen th button").textContent}: `)""",
     )
     text = page.locator("#reads tr.chosen th button").text_content()
     number = page.evaluate("JSON.parse(document.getElementById('facts').textContent).chosen")
