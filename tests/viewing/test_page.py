@@ -174,12 +174,15 @@ def test_another_layout_is_tried_and_written_as_a_command(page: Any) -> None:
     )
     page.wait_for_selector("#reads .tried")
     assert "24 of 24" in page.locator("#sliders").text_content()
+    assert page.locator("#play").is_disabled()
+    assert "plays the chunks that the file has" in page.locator("#told").text_content()
     assert "repack --chunk /cube:24x30x50" in page.locator("#commands").text_content()
     assert "with libhdf5" in page.locator("#result").text_content()
     page.locator("#filter").select_option("none")
     page.wait_for_selector("#commands :text('--filter /cube:none')")
     page.locator("#reset").click()
     page.wait_for_selector("#reads .tried", state="detached")
+    assert page.locator("#play").is_enabled()
 
 
 def test_a_loop_is_played_through_the_cache(page: Any) -> None:

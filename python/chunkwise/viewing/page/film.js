@@ -11,13 +11,14 @@ class Film {
   }
 
   // Another read, layout or cache: the film is another one.
-  forget(canPlay) {
+  forget(canPlay, why = "") {
     this.stop();
+    for (const id of ["play", "step", "at"]) $(id).disabled = Boolean(why);
     this.record = this.state = null;
     this.number = 0;
-    $("film").hidden = !canPlay;
+    $("film").hidden = !canPlay && !why;
     $("slots").hidden = true;
-    $("told").textContent = "";
+    $("told").textContent = why;
     $("at").value = 0;
     this.drawing.cells = null;
     this.drawing.redraw();
@@ -50,6 +51,8 @@ class Film {
     const { length } = this.record.frames;
     if (this.number >= length) this.number = 0;
     $("play").textContent = "Pause";
+    // No screen reader keeps up with it.
+    $("told").ariaLive = "off";
     // Some half a minute at most.
     const each = Math.max(1, Math.round(length / 600));
     this.timer = setInterval(() => {
@@ -61,6 +64,7 @@ class Film {
     clearInterval(this.timer);
     this.timer = 0;
     $("play").textContent = "Play";
+    $("told").ariaLive = "polite";
   }
 
   // What the cache holds after so many frames: followed from the state before, if that is earlier.

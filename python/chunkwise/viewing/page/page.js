@@ -371,7 +371,8 @@ function costsChanged(answered, tried, keeps) {
   const { chunks } = answered.then;
   const differs = tried && chunks && chunks.join() !== answered.now.chunks?.join();
   drawing.tried = differs ? [view.vertical < 0 ? 1 : chunks[view.vertical], chunks[view.horizontal]] : null;
-  film.forget(Boolean(!saved && one && answered.now.chunks && !differs));
+  const plays = Boolean(!saved && one && answered.now.chunks);
+  film.forget(plays && !differs, plays && differs ? "It plays the chunks that the file has: press \"As it is\" below." : "");
   drawFirst();
   legend();
 }
