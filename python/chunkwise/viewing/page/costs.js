@@ -165,7 +165,7 @@ class Costs {
     });
     const what = now.chunks_word ?? (this.answered.now.chunks ? "chunk" : "piece");
     const cells = [
-      [select, el("small", {}, one.block ? `${now.reads > 1 ? `${count(now.reads)} reads` : "one read"} of ${lengths(one.block)}` : one.words)],
+      [select, el("small", {}, one.block ? `${now.reads > 1 ? `${count(now.reads)} reads` : "one read"} of ${elements(one.block)}` : one.words)],
       [counted(now.selected_nbytes / this.facts.itemsize, "element"), el("small", {}, size(now.selected_nbytes))],
       [counted(now.chunks, what), tried ? this.instead(counted(then.chunks, this.answered.then.chunks ? "chunk" : "piece")) : null],
       [size(now.decoded_nbytes), tried ? this.instead(size(then.decoded_nbytes)) : null],
@@ -195,7 +195,7 @@ class Costs {
       : `gathers ${counted(now.chunks, "piece")} from the file.`;
     const again = now.reads > 1 && now.loads > 1.5 * this.distinct(now)
       ? ` Over all ${count(now.reads)} reads, each chunk is decoded ${times(now.loads / this.distinct(now))} times, because the cache does not hold it until it is needed again.` : "";
-    const what = block ? `One read of ${block.every((n) => n === 1) ? "an element" : `${lengths(block)} elements`}` : "One of these reads";
+    const what = block ? `One read of ${elements(block)}` : "One of these reads";
     $("said").textContent = `${one.text}: ${what} ${chunks}${again}`;
   }
   distinct(row) {
@@ -257,6 +257,8 @@ class Costs {
     $("cure").hidden = false;
   }
 }
+
+const elements = (block) => (block.every((n) => n === 1) ? "an element" : `${lengths(block)} elements`);
 
 // A block, of which the whole dataset is read one after the other; what has an order keeps it.
 function walked(text) {
