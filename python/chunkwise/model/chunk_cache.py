@@ -213,6 +213,10 @@ class ChunkCache:
         """The chunks that are in it now."""
         return set(self._slot_of)
 
+    def behind(self, chunk: int) -> int:
+        """The chunk that is dropped next after one that is held; -1 after the last."""
+        return self._behind[chunk]
+
     def _put(self, chunk: int, before: int, behind: int) -> None:
         self._before[chunk], self._behind[chunk] = before, behind
         self._behind[before] = self._before[behind] = chunk
