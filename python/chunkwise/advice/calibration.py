@@ -37,7 +37,7 @@ from chunkwise.model.traffic import Pattern, contiguous_traffic, traffic
 from chunkwise.patterns.stated import hyperslabs
 from chunkwise.trials import pagecache
 
-VERSION: Final = 9
+VERSION: Final = 10
 LIBHDF5: Final = "libhdf5"
 # Size of the scratch dataset: walks over it are whole, and short.
 _SHAPE: Final = (128, 2048)

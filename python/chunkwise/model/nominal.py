@@ -46,7 +46,7 @@ _RATES: Final = Rates(
     touch_s=5e-7,
     crowd_s=1e-7,
     load_s=LOAD_S,
-    piece_s=4e-6,
+    piece_s=5e-7,
     run_s=4e-9,
     copy_s=2e-10,
     fetch_s=1e-10,
@@ -77,6 +77,9 @@ def nominal_s(
     """Predict the seconds of patterns, each as often as its weight says."""
     total = 0.0
     rates = replace(_OUR_RATES if reader.name == CHUNKWISE else _RATES, load_s=load_s)
+    if chunks is None and reader.name != CHUNKWISE:
+        # A buffer that is filled from storage takes what a chunk does.
+        rates = replace(rates, piece_s=max(rates.piece_s, load_s - LOAD_S))
     machine = Machine({"libhdf5": rates}, {"libhdf5": rates})
     codec = CODEC if filtered and chunks is not None else Codec("none")
     for one in patterns:
