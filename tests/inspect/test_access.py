@@ -114,7 +114,7 @@ def test_the_multiple_is_the_ratio_of_the_times_beside_it_and_what_fix_promises(
         if len(access) == 1:
             gains = fix(path, access=access, dry_run=True).gains
             (gain,) = [one for one in gains if one.path == "/t"]
-            assert gain.promised_times == found.evidence["times"]
+            assert gain.promised_times == pytest.approx(found.evidence["times"])
     bare = inspect(path, access=["line:0"], sample=False)
     (found,) = [one for one in bare.findings if one.code == "access-mismatch"]
     assert "by the model of a nominal machine" in found.summary
