@@ -33,6 +33,8 @@ LOAD_S: Final = 1e-5
 # is judged by.
 _FOUND_S: Final = 4e-6
 _STARTED_S: Final = 5e-5
+# To fill a sieve buffer from memory, besides its bytes.
+_FILLED_S: Final = 5e-7
 # To find, fetch and start one from storage that is neither memory nor slow: a disk or an object
 # store takes 10 ms.
 STORED_LOAD_S: Final = 3e-4
@@ -46,7 +48,7 @@ _RATES: Final = Rates(
     touch_s=5e-7,
     crowd_s=1e-7,
     load_s=LOAD_S,
-    piece_s=5e-7,
+    piece_s=4e-6,
     run_s=4e-9,
     copy_s=2e-10,
     fetch_s=1e-10,
@@ -78,8 +80,8 @@ def nominal_s(
     total = 0.0
     rates = replace(_OUR_RATES if reader.name == CHUNKWISE else _RATES, load_s=load_s)
     if chunks is None and reader.name != CHUNKWISE:
-        # A buffer that is filled from storage takes what a chunk does.
-        rates = replace(rates, piece_s=max(rates.piece_s, load_s - LOAD_S))
+        # No chunk is found for a buffer; filled from storage, it takes what one does.
+        rates = replace(rates, piece_s=max(_FILLED_S, load_s - LOAD_S))
     machine = Machine({"libhdf5": rates}, {"libhdf5": rates})
     codec = CODEC if filtered and chunks is not None else Codec("none")
     for one in patterns:
