@@ -360,8 +360,8 @@ def _reason(case: Case, advice: Advice) -> str:
         parts.append(_why(case, advice))
     if not advice.verified:
         parts.append(
-            "Not proved: the model says so, with this machine's figures and for calls from C. "
-            "There was no time to measure it (--budget)."
+            "This is the model's word, with this machine's figures and without Python's time; it is "
+            "not proved: there was no time to measure it (--budget)."
         )
     elif not case.proof.part.whole:
         parts.append(f"Measured on {advice.part}; seconds are scaled to all of it.")
