@@ -360,7 +360,7 @@ def _reason(case: Case, advice: Advice) -> str:
         parts.append(_why(case, advice))
     if not advice.verified:
         parts.append(
-            "This is the model's word, with this machine's figures and without Python's time; it is "
+            "This is the model's word, by this machine's figures, without Python's time. It is "
             "not proved: there was no time to measure it (--budget)."
         )
     elif not case.proof.part.whole:
