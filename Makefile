@@ -285,9 +285,10 @@ smoke-windows: platforms dev
 	else echo "make smoke-windows: not done: wine is not installed"; fi
 
 test-windows: wheel-windows smoke-windows
-	CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine cargo test --locked --quiet --target $(WINDOWS) \
+	$(EACH_COMMAND)/windows/python
+	CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$(WINE)/run cargo test --locked --quiet --target $(WINDOWS) \
 	    -p chunkwise-select -p chunkwise-codec -p chunkwise-engine -p chunkwise-loader
-	$(WINE)/python -m pytest -p no:cacheprovider --quick $(ON_WINDOWS) </dev/null
+	$(WINE)/python -m pytest -p no:cacheprovider --quick -n auto --dist loadfile $(ON_WINDOWS) </dev/null
 
 # By qemu, and by musl's loader.  Tests need packages of which there are no wheels for musl.
 ARM_WHEEL := manylinux*_aarch64.whl

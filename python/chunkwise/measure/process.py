@@ -226,7 +226,7 @@ def _look(pid: int | None) -> tuple[float, float] | None:
         # user, nice, system, idle, iowait, irq, softirq, steal: what the host takes is not ours.
         user, nice, system, _idle, _wait, *rest = map(int, machine[:8])
         return (user + nice + system + sum(rest)) / tick, own
-    except (OSError, ValueError):
+    except (AttributeError, OSError, ValueError):  # Wine shows Linux's /proc, and has no sysconf
         return None
 
 
