@@ -26,7 +26,7 @@ from typing import Any, Final, NamedTuple
 import h5py
 from h5py import h5f
 
-from chunkwise import system
+from chunkwise import _native, system
 from chunkwise.errors import BusyError, UnclosedFileError
 from chunkwise.files.objects import HDF5_ERRORS
 from chunkwise.files.opening import open_h5
@@ -40,6 +40,11 @@ class Positioned(io.RawIOBase):
     """A file object with a position of its own."""
 
     position = 0
+
+    @property
+    def storage(self) -> _native.Storage | None:
+        """Its bytes for readers other than libhdf5, if these may read them."""
+        return None
 
     def end(self) -> int:
         """Return where the file ends."""

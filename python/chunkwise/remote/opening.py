@@ -49,13 +49,18 @@ class Opened:
 def open_url(url: str, storage_options: Mapping[str, Any] | None, **options: Any) -> Opened:
     """Open what fsspec knows by a URL."""
     name = shown_url(url)
-    make = partial(_store_of_url, url, dict(storage_options or {}), name)
-    copy = _whole_copy(url, dict(storage_options or {}), name)
+    copy = whole_copy(url, dict(storage_options or {}), name)
     if copy is None:
-        return _opened(_source(make, name), options, url, storage_options)
+        return _opened(source_of_url(url, storage_options), options, url, storage_options)
     file, storage = copy
     made = _as_hdf5(file, options, name)
     return Opened(made, storage, name, url, storage_options)
+
+
+def source_of_url(url: str, storage_options: Mapping[str, Any] | None) -> RemoteBytes:
+    """The bytes of what fsspec knows by a URL, of whatever format."""
+    name = shown_url(url)
+    return _source(partial(_store_of_url, url, dict(storage_options or {}), name), name)
 
 
 def open_object(file: Any, **options: Any) -> Opened:
@@ -111,9 +116,7 @@ def _named(file: Any) -> str:
     return printable(repr(file))
 
 
-def _whole_copy(
-    url: str, options: dict[str, Any], name: str
-) -> tuple[Any, _native.Storage] | None:
+def whole_copy(url: str, options: dict[str, Any], name: str) -> tuple[Any, _native.Storage] | None:
     """The copy on this machine that ``filecache::`` and ``simplecache::`` make, and its bytes."""
     if not url.startswith(("filecache::", "simplecache::")):
         return None
