@@ -403,7 +403,8 @@ class FileHandle:
             # As bytes, since names need not be UTF-8.
             path = wanted._path
             assert path is not None, "it was not let go"
-            found = h5o.open(self.id, encode_name(path))
+            encoded = encode_name(path)
+            found = self.opened(lambda: h5o.open(self.id, encoded))
             wanted._id = found
             return found
 
