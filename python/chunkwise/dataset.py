@@ -291,7 +291,9 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             ``blocks`` in which filters such as Blosc store these chunks (None if there
             are none, or more than 1,024 chunks); ``threads``; ``storage``, the URL or file
             object that is read (None for a path); ``sidecar``, the file that says where the
-            chunks lie (None: the file itself).  Figures that only libhdf5 knows are None.
+            chunks lie (None: the file itself); ``refused``, why HDF5 of this process refuses the
+            file as it is, though the format allows it (None: it does not).  Figures that only
+            libhdf5 knows are None.
         """
         bound = self._reads().bound
         index = ... if selection is None else selection
@@ -319,6 +321,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             "amplification": None,
             "threads": 1,
             "sidecar": None,
+            "refused": None if home is None else home.refused,
             "storage": None if home is None or home.storage is None else home.filename,
         }
         if selection is None:

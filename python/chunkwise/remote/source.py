@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from chunkwise import _native, system
 from chunkwise.errors import ChunkwiseError
-from chunkwise.files.unclosed import Positioned
+from chunkwise.files.unclosed import Patch, Positioned, mend
 from chunkwise.model.far import Fetched
 from chunkwise.remote.blocks import FRONT_NBYTES, NBYTES_PER_S, Blocks
 from chunkwise.remote.faults import Patience
@@ -173,8 +173,8 @@ class Stream(Positioned):
     # What of a buffer lies beyond the end of the file is filled with zeros, as libhdf5's own
     # driver does: h5py does not look at how many bytes came.
 
-    def __init__(self, source: RemoteBytes) -> None:
-        self.source = source
+    def __init__(self, source: RemoteBytes, *patches: Patch) -> None:
+        self.source, self._patches = source, sorted(patches)
         self.error: ChunkwiseError | None = None  # What the last read ended with
 
     def __repr__(self) -> str:
@@ -202,5 +202,7 @@ class Stream(Positioned):
             raise self.error from error
         view[: len(found)] = found
         view[len(found) :] = bytes(len(view) - len(found))
+        if self._patches:
+            mend(view, self.position, self._patches)
         self.position += len(found)
         return len(found)
