@@ -98,17 +98,15 @@ NUMBERS = ["i1", "u1", "<i2", ">i4", "<u8", "<f4", ">f8"]
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
 
 
-@settings(max_examples=40, deadline=None)
-@given(data=st.data())
-def test_any_file_of_netcdf(data: st.DataObject) -> None:
-    draw = data.draw
+def fill_netcdf(draw: Any, file: netCDF4.Dataset, text: Any = TEXT) -> None:
+    """Make any dimensions, variables, attributes and groups."""
 
     def attributes(holder: Any) -> None:
         for number in range(draw(st.integers(0, 4))):
             value = draw(
                 st.one_of(
-                    TEXT,
-                    st.lists(TEXT, min_size=1, max_size=3),
+                    text,
+                    st.lists(text, min_size=1, max_size=3),
                     st.sampled_from(NUMBERS).map(lambda one: np.arange(3).astype(one)),
                     st.sampled_from(NUMBERS).map(lambda one: np.dtype(one).type(7)),
                     st.just(np.zeros(0)),
@@ -138,10 +136,16 @@ def test_any_file_of_netcdf(data: st.DataObject) -> None:
         if depth < 2 and draw(st.booleans()):
             fill(group.createGroup("g"), dimensions + here, depth + 1)
 
+    fill(file, [], 0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_any_file_of_netcdf(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.nc"
         with netCDF4.Dataset(path, "w") as file:
-            fill(file, [], 0)
+            fill_netcdf(data.draw, file)
         assert same_groups(path) > 0
 
 
