@@ -30,6 +30,8 @@ NBYTES_PER_S: Final = 100_000_000
 _TELLING_NBYTES: Final = 256 << 10
 # The rest of a file comes whole once it takes less time than so many rounds.
 _ROUNDS: Final = 2
+# So often is looked for blocks around those that are wanted, as some are here already.
+_WIDENED: Final = 4
 
 
 class Blocks:
@@ -141,12 +143,19 @@ class Blocks:
             left = sorted({*missing, *whole}.difference(self._known(whole)))
             if len(left) <= room:
                 return left
-        more = min(ahead, room - len(missing))
-        reach = max(more, 0) // len(missing) // 2
-        wanted = {last} if more > 0 else set()
-        for block in missing:
-            wanted.update(range(max(block - reach, 0), min(block + reach, last) + 1))
-        return sorted({*missing, *wanted.difference(self._known(wanted))})
+        more = max(min(ahead, room - len(missing)), 0)
+        wanted = {last} if more else set()
+        reach = 0
+        # Where some are here already, the others reach farther.
+        for _ in range(_WIDENED):
+            left = more + len(missing) - len(wanted.union(missing))
+            if left < 2 * len(missing):
+                break
+            reach += left // len(missing) // 2
+            for block in missing:
+                wanted.update(range(max(block - reach, 0), min(block + reach, last) + 1))
+            wanted.difference_update(self._known(wanted))
+        return sorted(wanted.union(missing).difference(self._known(wanted)))
 
     def _blocks_of(self, start: int, stop: int) -> range:
         return range(start // self._block_nbytes, -(-stop // self._block_nbytes))
