@@ -12,8 +12,10 @@ import pytest
 
 import chunkwise
 from chunkwise.errors import RemoteError, UsageError
+from chunkwise.verdicts import Verdict
 from tests.support.commands import run
 from tests.support.web import VALUES, Server, serving
+from tests.support.wide import widen
 
 pytest.importorskip("fsspec")
 pytest.importorskip("aiohttp")
@@ -85,6 +87,21 @@ def test_remedies_are_for_a_copy(server: Server) -> None:
     # Nothing here is sampled, as nobody asked for it.
     assert "No times" not in done.out
     assert "chunkwise bench" not in done.out
+
+
+def test_what_this_hdf5_refuses(server: Server, tmp_path: Path) -> None:
+    path = tmp_path / "wide.h5"
+    with h5py.File(path, "w", libver="v110") as file:
+        file.create_dataset("x", data=VALUES, chunks=(7, 90, 90), compression=1).attrs["u"] = "K"
+    assert widen(path) == 1
+    server.files["/wide.h5"] = path.read_bytes()
+    here, far = chunkwise.inspect(path), chunkwise.inspect(f"{server.url}/wide.h5", sample=False)
+    assert [one.code for one in far.findings if one.severity == "error"] == [
+        one.code for one in here.findings if one.severity == "error"
+    ]
+    assert far.verdict is here.verdict is Verdict.SOUND
+    assert far.file_format.refused == here.file_format.refused
+    assert chunkwise.verify(f"{server.url}/wide.h5").verdict is Verdict.SOUND
 
 
 def test_several_urls(server: Server) -> None:

@@ -285,19 +285,29 @@ def _look_far(
     """Inspect a file by its URL."""
     opened = open_url(url, None, rdcc_nbytes=0)
     source = opened.source
-    with opened.file as file:
-        if source is not None:
-            source.look_around()
+
+    def look(file: h5py.File, refused: str | None) -> FileFacts:
         found, collected, stated = _gathered(file, dataset, access, served, sample=sample)
-        format_of = format_facts(file, tuple(collected), None, found.type_versions)
+        format_of = replace(
+            format_facts(file, tuple(collected), None, found.type_versions), refused=refused
+        )
         known = open_metadata(file) if metadata and dataset is None else None
         cost = metadata_facts(known, format_of.free_nbytes)
         nbytes = file.id.get_filesize() if source is None else source.size
         facts = _facts(shown_url(url), nbytes, format_of, cost, collected)
-    far = None if source is None else source.fetched(latency_s)
-    # Remedies are for a copy, as nothing here can change the file.
-    here = replace(facts, path=file_name(url) or "copy.h5")
-    return replace(facts, far=far, copy=here.path, findings=find(here, served, stated, {}))
+        # Remedies are for a copy, as nothing here can change the file.
+        here = replace(facts, path=file_name(url) or "copy.h5")
+        return replace(facts, copy=here.path, findings=find(here, served, stated, {}))
+
+    with opened.file as file:
+        if source is not None:
+            source.look_around()
+        facts = look(file, None)
+        shown = opened.narrowed({"rdcc_nbytes": 0}) if any(_unreadable(facts)) else None
+        if shown is not None:
+            with shown[0] as narrow:
+                facts = look(narrow, shown[1])
+    return replace(facts, far=None if source is None else source.fetched(latency_s))
 
 
 def _gathered(

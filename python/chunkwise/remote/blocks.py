@@ -140,9 +140,9 @@ class Blocks:
         ahead = int(self._ahead_nbytes() // self._block_nbytes)
         if last <= ahead:
             whole = range(len(self._front) // self._block_nbytes, last + 1)
-            left = sorted({*missing, *whole}.difference(self._known(whole)))
-            if len(left) <= room:
-                return left
+            rest = sorted({*missing, *whole}.difference(self._known(whole)))
+            if len(rest) <= room:
+                return rest
         more = max(min(ahead, room - len(missing)), 0)
         wanted = {last} if more else set()
         reach = 0

@@ -131,9 +131,14 @@ class RemoteBytes:
             self._rounds = max(self._rounds, before + -(-len(ranges) // TOGETHER))
         return found
 
-    def fetched(self, latency_s: float | None = None) -> Fetched:
-        """What was fetched so far, at a latency; None for that of the first request."""
-        measured_ns, nbytes_per_s, *_ = self.cost
+    def fetched(self, latency_s: float | None = None) -> Fetched | None:
+        """What was fetched so far, at a latency; None for that of the first request.
+
+        None where nothing was far away, and no latency is given.
+        """
+        if self._store.loop is None and latency_s is None:
+            return None
+        measured_ns, nbytes_per_s = self.cost[0], min(self.cost[1], NBYTES_PER_S)
         latency_s = measured_ns / 1e9 if latency_s is None else latency_s
         taken_s = self._rounds * latency_s + self.nbytes / nbytes_per_s
         return Fetched(
