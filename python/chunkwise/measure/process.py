@@ -222,7 +222,8 @@ def _look(pid: int | None) -> tuple[float, float] | None:
             own = sum(os.times()[:4])
         else:
             process = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2]
-            own = sum(map(int, process.split()[11:13])) / tick
+            # Its own, and those of programs that it ran to their end: user and system of each.
+            own = sum(map(int, process.split()[11:15])) / tick
         # user, nice, system, idle, iowait, irq, softirq, steal: what the host takes is not ours.
         user, nice, system, _idle, _wait, *rest = map(int, machine[:8])
         return (user + nice + system + sum(rest)) / tick, own
