@@ -141,7 +141,7 @@ def test_what_others_have_of_the_processors_is_seen() -> None:
 
 @pytest.mark.skipif(not Path("/proc/stat").exists(), reason="the system does not tell")
 def test_what_a_reader_runs_is_its_own(tmp_path: Path) -> None:
-    """The processor time of programs that a waiting process runs to their end counts as its own."""
+    """Programs that a waiting process runs to their end count as its own."""
     work = "import time\nend = time.process_time() + 0.5\nwhile time.process_time() < end: pass"
     code = f"""import subprocess, sys
 print('{{}}', flush=True)
