@@ -13,6 +13,7 @@ mod numbers;
 mod plan;
 mod product;
 mod stored;
+mod together;
 
 use chunkwise_codec::FilterKind;
 
@@ -31,6 +32,8 @@ pub enum Target {
     Stored,
     /// A file whose metadata is read.
     Format,
+    /// Streams that are inflated together.
+    Together,
     /// Grids and selections of any numbers, and their plans.
     Plan,
 }
@@ -39,7 +42,8 @@ impl Target {
     /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {
         let filters = FilterKind::ALL.into_iter().map(Self::Filter);
-        let others = [Self::Pipeline, Self::Chunks, Self::Stored, Self::Format, Self::Plan];
+        let others =
+            [Self::Pipeline, Self::Chunks, Self::Stored, Self::Format, Self::Together, Self::Plan];
         filters.chain(others)
     }
 
@@ -51,6 +55,7 @@ impl Target {
             Self::Chunks => "chunks",
             Self::Stored => "stored",
             Self::Format => "format",
+            Self::Together => "together",
             Self::Plan => "plan",
         }
     }
@@ -66,6 +71,7 @@ impl Target {
             Self::Chunks => chunks::check(input),
             Self::Stored => stored::check(input),
             Self::Format => format::check(input),
+            Self::Together => together::check(input),
             Self::Plan => plan::check(input),
         }
     }

@@ -139,7 +139,7 @@ def compiler() -> str | None:
     # It may lack the headers and libraries that gcc brings.
     code = "#include <stdlib.h>\n#include <string.h>\nvoid *f(void) { return calloc(1, 1); }\n"
     with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder, "made.so")
+        made = str(Path(folder, "made.so"))
         command = [found, "-O2", "-fPIC", "-shared", "-x", "c", "-", "-o", made]
         try:
             tried = subprocess.run(command, input=code.encode(), capture_output=True, timeout=60)
