@@ -42,6 +42,7 @@
 #                  ONLY=fix: whether `fix` gains what it promised; ONLY=trace: whether the line
 #                  that `trace` prints helps; ONLY=usual: whether `fix` makes a usual read of 300
 #                  files slower; ONLY=complaints: whether it is right about public complaints;
+#                  ONLY=budgets: whether `fix` and `advise` end in time, and what a plan costs;
 #                  ONLY=matrix: in which cases h5py is faster (half an hour; CASES='read/*' for some);
 #                  ONLY=cores: how the engine would use more processors (THREADS=8,64 for some)
 #   make benchmarks  the same, and fill the figures in docs/benchmarks.md
@@ -284,9 +285,10 @@ smoke-windows: platforms dev
 	else echo "make smoke-windows: not done: wine is not installed"; fi
 
 test-windows: wheel-windows smoke-windows
-	CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine cargo test --locked --quiet --target $(WINDOWS) \
+	$(EACH_COMMAND)/windows/python
+	CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$(WINE)/run cargo test --locked --quiet --target $(WINDOWS) \
 	    -p chunkwise-select -p chunkwise-codec -p chunkwise-engine -p chunkwise-loader
-	$(WINE)/python -m pytest -p no:cacheprovider --quick $(ON_WINDOWS) </dev/null
+	$(WINE)/python -m pytest -p no:cacheprovider --quick -n auto --dist loadfile $(ON_WINDOWS) </dev/null
 
 # By qemu, and by musl's loader.  Tests need packages of which there are no wheels for musl.
 ARM_WHEEL := manylinux*_aarch64.whl
@@ -337,7 +339,7 @@ bench:
 	    --example cores --target-dir target/simulated -- $(THREADS)
 else
 # Of the advice, not of peers.
-ifneq ($(filter advise complaints fix model rule usual,$(ONLY)),)
+ifneq ($(filter advise budgets complaints fix model rule usual,$(ONLY)),)
 bench: install
 	$(BIN)/python -m chunkwise_lab.regret $(ONLY)
 else

@@ -23,21 +23,25 @@ files=$home/files
 }
 "$python" -m pip install -q --disable-pip-version-check --only-binary :all: --target "$home/site" --upgrade \
     --platform win_amd64 --python-version 313 --implementation cp \
-    numpy==2.1.3 h5py==3.12.1 click rich colorama pytest pytest-timeout hypothesis \
+    numpy==2.1.3 h5py==3.12.1 click rich colorama pytest pytest-timeout pytest-xdist hypothesis \
     hdf5plugin==7.1.0 netCDF4==1.7.2 pandas==2.2.3 xarray==2025.12.0
 # wine 8 has only the name of this, and Python does without.
 echo 'import _winapi; del _winapi.CopyFile2' >"$home/site/sitecustomize.py"
 # Libraries, and the tests.
 printf 'python313.zip\r\n.\r\nZ:%s\r\nZ:%s\r\nimport site\r\n' "${home//\//\\}\\site" "${root//\//\\}" \
     >"$home/cp313/python313._pth"
-cat >"$home/python" <<RUN
+cat >"$home/run" <<RUN
 #!/usr/bin/env bash
 export WINEPREFIX="$home/prefix" WINEDEBUG=-all
 # Wine has no streams that are files.
 set -o pipefail
-wine "$home/cp313/python.exe" "\$@" 2> >(cat >&2) | cat
+wine "\$@" 2> >(cat >&2) | cat
 RUN
-chmod +x "$home/python"
+cat >"$home/python" <<RUN
+#!/bin/sh
+exec "$home/run" "$home/cp313/python.exe" "\$@"
+RUN
+chmod +x "$home/run" "$home/python"
 # The first run makes the prefix.
 "$home/python" -c "import sys" </dev/null
 # Rust's library draws its random numbers from this one, which wine 8 has not.

@@ -24,6 +24,7 @@ from chunkwise.errors import UsageError
 from chunkwise.model.layout import Layout
 from chunkwise.remedy.records import Present, under_filters
 from chunkwise.remedy.writers import writers
+from chunkwise.words import format_ratio
 from tests.advising.conftest import write_daily
 from tests.support.golden import assert_golden, mistakes
 from tests.support.processes import ran
@@ -185,6 +186,10 @@ def test_without_time_the_answer_is_the_models_and_says_so(daily: Path) -> None:
     assert advice.fixes
     assert advice.patterns[1].best is None
     assert advice.patterns[1].best_s > 0
+    # What it says is the ratio of the times in its table, each as often as its weight says.
+    sums = [sum(one.weight * (getattr(one, side) or 0.0) for one in advice.patterns)
+            for side in ("present_s", "best_s")]  # fmt: skip
+    assert f" {format_ratio(sums[0] / sums[1])} as fast" in advice.reason
     # Nothing in its own table is better in all.
     (best,) = (one for one in advice.front if one.layout == advice.best)
     for one in advice.front:

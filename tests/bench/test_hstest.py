@@ -46,6 +46,14 @@ def test_each_reader_has_a_row(file: Path) -> None:
     assert printed.err == ""
 
 
+def test_a_file_without_chunks_is_taken(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "flat.h5", "w") as f:
+        f["flat"] = np.arange(600, dtype="i2").reshape(20, 30)
+    done = run("hstest", tmp_path / "flat.h5", "--count", 2, "-k", 3, "--reader", "h5py,chunkwise")
+    assert done.code == 0, done.err
+    assert done.out.startswith("/flat in flat.h5: 20x30 <i2, contiguous")
+
+
 def test_a_damaged_chunk_is_named(file: Path) -> None:
     damage_chunk(file, "g/d", 10, b"\xff" * 20)
     done = run("hstest", file, "--count", 2, "-k", 3)

@@ -167,5 +167,5 @@ for _ in sys.stdin:
 def test_only_what_disturbs_is_said() -> None:
     assert busy_text([None, 0.0, 0.05]) == ""
     assert "more than 10% of the processors during 2 of 3 measurements" in busy_text(
-        [0.5, None, 1]
+        [0.5, None, 1, 0.0]
     )

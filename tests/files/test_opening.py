@@ -29,7 +29,7 @@ from chunkwise.files.objects import decode_name, encode_name, hdf5_reason, print
 from chunkwise.files.opening import (
     find_dataset,
     full_name,
-    largest_chunked,
+    largest,
     open_h5,
     walk_datasets,
 )
@@ -256,12 +256,12 @@ def test_what_is_no_dataset_is_named_with_what_is_there(tree: h5py.File, tmp_pat
     with h5py.File(tmp_path / "a.h5", "w") as file:
         for fill in (
             lambda: None,
-            lambda: file.__setitem__("a", np.arange(3)),
+            lambda: file.__setitem__("a", 3),
             lambda: lone(file),
         ):
             fill()
             with pytest.raises(DatasetNotFoundError) as caught:
-                largest_chunked(file)
+                largest(file)
             lines.append(f"the largest: {caught.value}")
     # Why HDF5 does not reach it differs by its version.
     text = re.sub(r"reached \(.*?\)", "reached (...)", "\n".join(lines))
@@ -308,7 +308,7 @@ def test_damaged_root_group(good: Path) -> None:
         with pytest.raises(CorruptDataError, match=r"'/x': HDF5 .* cannot open it: "):
             find_dataset(file, "x")
         with pytest.raises(DatasetNotFoundError, match="its datasets: 1 unreadable"):
-            largest_chunked(file)
+            largest(file)
 
 
 # --- walking ---------------------------------------------------------------------------
@@ -369,14 +369,17 @@ def test_reason_without_h5py_words() -> None:
 # --- choosing --------------------------------------------------------------------------
 
 
-def test_largest_chunked(tmp_path: Path) -> None:
+def test_the_largest_of_those_with_chunks_or_else_of_all(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["one"] = 3.0
+        file["small"] = np.arange(3)
         file.create_dataset("contiguous", (1000, 1000), "f8")
+        assert largest(file).name == "/contiguous"
         file.create_dataset("strings", (10**6,), h5py.string_dtype(), chunks=(100,))
         file.create_dataset("empty", (0, 10**6), "f8", chunks=(1, 100), maxshape=(None, 10**6))
         file.create_dataset("many_small", (1000,), "i1", chunks=(10,))
         file.create_dataset("g/few_large", (200,), "f8", chunks=(10,))
-        assert largest_chunked(file).name == "/g/few_large"
+        assert largest(file).name == "/g/few_large"
 
 
 def test_a_bare_name_is_completed_where_one_dataset_has_it(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Does a walk give hdf5-iotest's rows and file sizes?  Where `hdf5_iotest` is in PATH."""
 
 import csv
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,7 +10,8 @@ import pytest
 
 from chunkwise_lab.studies.iotest.table import HEADER
 from tests.support.mpi import environment
-from tests.support.mpi_h5py import chunkwise, needs_parallel_h5py
+from tests.support.mpi_h5py import PYTHON, chunkwise, needs_parallel_h5py
+from tests.support.processes import ran
 
 THEIRS = shutil.which("hdf5_iotest")
 INI = """
@@ -68,3 +70,18 @@ def test_rows_and_sizes_are_the_same(
     done = chunkwise(n_ranks, "study", "iotest", "--ini", "ours.ini", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert rows(tmp_path / "ours.csv") == rows(tmp_path / "theirs.csv")
+
+
+@needs_parallel_h5py
+@pytest.mark.skipif(THEIRS is None, reason="hdf5_iotest is not in PATH")
+def test_one_command_runs_both(tmp_path: Path) -> None:
+    done = ran(
+        [PYTHON, "-m", "chunkwise", "study", "iotest", "--beside", str(THEIRS), "--ranks", "1",
+         "--quick", "--json"],
+        cwd=tmp_path, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert len(found) == 48
+    assert all(one["file_nbytes"]["ours"] == one["file_nbytes"]["theirs"] for one in found)
+    assert list(tmp_path.iterdir()) == []

@@ -57,6 +57,17 @@ def test_published_values_stand_where_todays_do(section: Section) -> None:
     assert row == ("3MiB", "libhdf5", "312 µs", "± 2.2%", "370 ms", "1/1,186", "Table 5")
 
 
+def test_rates_and_bandwidths_say_their_unit() -> None:
+    records = [
+        {"status": "ok", "pays_below": value, "point": {"bandwidth": text}}
+        for text, value in (("100", 2.0), ("400", 3e6))
+    ]
+    chart, _ = drawn(records, Plot("Pays", "bandwidth", "pays_below"))
+    assert (chart.along.title, chart.figure.title) == (
+        "Bandwidth (MB/s)", "Bandwidth below which it pays (MB/s)",
+    )  # fmt: skip
+
+
 def test_all_details_are_told(section: Section) -> None:
     chart, _ = block(section, "cache-size").pictures[0]
     point = next(p for p in named(chart, "libhdf5").points if p.estimated)

@@ -61,6 +61,8 @@ def opened(browser: Any, path: Path, **settings: Any) -> Opened:
     found.page.on("pageerror", lambda error: found.complaints.append(str(error)))
     found.page.on("console", lambda message: found.complaints.append(message.text))
     found.page.goto(path.as_uri())
+    # As before printing; else plots are drawn when they come near the window.
+    found.page.evaluate("dispatchEvent(new Event('beforeprint'))")
     found.page.wait_for_selector("html[data-drawn=all]", state="attached")
     return found
 
@@ -87,6 +89,19 @@ def test_everything_is_drawn_and_nothing_is_loaded(
     assert marks == expected
     assert found.complaints == []
     assert found.requests == [path.as_uri()]
+
+
+def test_a_plot_is_drawn_when_it_comes_near_the_window(browser: Any, path: Path) -> None:
+    page = browser.new_context(viewport={"width": 400, "height": 300}).new_page()
+    page.goto(path.as_uri())
+    last = page.locator(".plot").last
+    assert page.evaluate("document.documentElement.dataset.drawn") is None
+    assert last.locator(".trace").count() == 0
+    before = last.bounding_box()["height"]
+    last.scroll_into_view_if_needed()
+    last.locator(".trace").first.wait_for()
+    # Nothing moves for it.
+    assert last.bounding_box()["height"] == before
 
 
 def test_what_is_told_on_hover_and_hidden_by_the_legend(found: Opened) -> None:

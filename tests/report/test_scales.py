@@ -86,3 +86,10 @@ def test_words_that_are_numbers_stand_by_value() -> None:
     assert list(words(["2", "10", "1"]).places) == ["1", "2", "10"]
     assert list(words(["790x790", "8x8"]).places) == ["8x8", "790x790"]
     assert list(words(["b", "1", "a"]).places) == ["b", "1", "a"]
+
+
+def test_values_that_nearly_coincide_are_seen() -> None:
+    sizes = ["8x8", "790x790", "791x791", "3162x3162"]
+    assert numbers(sizes, log=True).crowded
+    assert not numbers(sizes[1::2], log=True).crowded
+    assert not numbers(["1KiB", "1024", "1MiB"], log=True).crowded

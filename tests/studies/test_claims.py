@@ -348,3 +348,41 @@ def test_what_a_bounded_write_leaves_is_no_size_of_a_file() -> None:
     assert [FIGURES[name].of(bounded) for name in ("file_nbytes", "ratio")] == [None, None]
     read = {"status": "ok", "extrapolated": True, "stored_nbytes": 25, "shape": (10,)}
     assert FIGURES["ratio"].of({**read, "itemsize": 10}) == 4.0
+
+
+def test_a_comparison_is_said_once() -> None:
+    rows = caches((2.0, 2.1, 2.0, 2.0), (1.0, 1.0, 1.0, 1.1))
+    told = judge(
+        claim("best", axis="cache", value="3MiB", against="1MiB", least=1.25), list(rows), "median"
+    )
+    assert told.word == "holds"
+    assert told.sentence.count("times as long") == 1
+
+
+def test_an_effect_that_the_fastest_repeats_do_not_show_is_not_told() -> None:
+    """Ranks that wait for each other take 11 ms, or ten times as long."""
+    alone = (16.6, 11.8, 11.8, 11.9, 11.6, 16.2, 16.1, 11.1, 16.9)
+    together = (31.8, 15.2, 52.6, 58.2, 11.2, 86.0, 100.9, 11.4, 110.4)
+    for slow, fast in ((alone, together), (together, alone)):
+        told = ratio(*caches(slow, fast), least=1.25)
+        assert told.word == "cannot tell"
+        assert "4.42 times as long" in told.sentence
+    # Twice as slow even at its best.
+    slower = tuple(2 * one for one in alone)
+    assert ratio(*caches(alone, slower), least=1.25).word == "reversed"
+
+
+def test_one_row_is_ranked_among_all() -> None:
+    rows = [
+        row(*(seconds + noise / 100 for noise in range(4)), layout=layout, io=io)
+        for layout, io, seconds in (("a", "x", 1.0), ("b", "x", 2.0), ("a", "y", 3.0))
+    ]
+
+    def told(layout: str, io: str) -> Any:
+        return judge(claim("first", one={"layout": layout, "io": io}), rows, "median")
+
+    assert told("a", "x").word == "holds"
+    worst = told("a", "y")
+    assert worst.word == "no longer holds"
+    assert worst.sentence.startswith("Number 3 of 3: 3.01 s with io y against 1.02 s with io x")
+    assert told("c", "x").word == "not measured"

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from chunkwise import measure
+from chunkwise.errors import WrongValueError
 from chunkwise.measure.space import Space
 from chunkwise_lab import sample
+from chunkwise_lab.studies import memory_places
 from chunkwise_lab.studies.libraries import Found, expand
 from chunkwise_lab.studies.load import load
 from chunkwise_lab.studies.run import Options, run
@@ -21,8 +23,13 @@ from tests.support.wrong_reader import WRONG_H5PY
 def test_every_read_is_checked_and_the_readers_take_part() -> None:
     study = load("hyperslabs")
     runs = [one for experiment in study.experiments for one in experiment.runs]
-    assert all(one.check for one in runs)
-    readers = {reader for one in runs for reader in one.spaces["quick"].axes["reader"]}
+    assert all(one.check for one in runs if one.probe is None)
+    readers = {
+        reader
+        for one in runs
+        if one.probe is None
+        for reader in one.spaces["quick"].axes["reader"]
+    }
     assert readers == {"libhdf5", "h5py", "chunkwise"}
     ranks = {data.labels["rank"]: data for data in study.data.values() if "rank" in data.labels}
     assert [len(data.options["paper"]["shape"]) for data in ranks.values()] == [1, 2, 3, 4]
@@ -34,7 +41,7 @@ def test_every_read_is_checked_and_the_readers_take_part() -> None:
 def tiny() -> Study:
     """One run of one reader, on little data."""
     study = load("hyperslabs")
-    whole = study.experiments[-1]
+    (whole,) = (one for one in study.experiments if one.id == "reopen")
     one = whole.runs[0]
     space = Space.of(access=["cells:5:3"], reader=["h5py"], reopen=["once"])
     options = {"shape": (40, 30), "chunk": (10, 10), "filters": "none"}
@@ -94,3 +101,32 @@ def test_older_libraries_are_those_below_h5py_s_one_of_each_version() -> None:
     assert space is not None
     assert space.axes["libhdf5"] == ("default",)
     assert "older" in reasons[0]
+
+
+def test_elements_go_to_each_place_in_memory(tmp_path: Path) -> None:
+    study = load("hyperslabs")
+    (whole,) = (one for one in study.experiments if one.id == "memory")
+    options = {"shape": (40, 30), "chunk": (10, 10), "filters": "none"}
+    data = {
+        name: replace(study.data[name], options=dict.fromkeys(("quick", "paper"), options))
+        for name in whole.runs[0].data
+    }
+    small = replace(study, experiments=(whole,), data=data)
+    outcome = run(small, Options("quick", tmp_path, repeat=2)).outcomes["memory"]
+    assert outcome.skipped == []
+    rows = outcome.rows()
+    assert len(rows) == 2 * 2 * 3
+    assert {len(row.records) for row in rows} == {2}
+    # The same elements, wherever they go.
+    sizes = {(r.point["planes"], r.values("selected_mb")) for r in rows}
+    assert len(sizes) == 2
+
+
+def test_a_wrong_place_is_met(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["d"] = np.arange(12, dtype="i4").reshape(3, 4)
+        whole = file["d"][()]
+        whole[1, 2] = 99
+        with pytest.raises(WrongValueError, match="/d: was read wrong"):
+            memory_places._read(file["d"], whole, [((0, 0), (1, 1), (1, 1), (3, 4))],
+                                memory_places.PLACES["a row"])  # fmt: skip

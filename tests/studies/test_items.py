@@ -24,13 +24,13 @@ def test_what_does_an_item_is_there() -> None:
     }
     for paper in papers():
         for item in paper.items:
-            assert item.by or item.done or item.lacks, item
-            for one in item.by:
+            assert item.by or item.at or item.done or item.lacks, item
+            for one in (*item.by, *item.at):
                 assert any(c == one or c.startswith(f"{one}/") for c in claims), (item, one)
 
 
 def test_every_claim_on_a_paper_is_one_of_its_items() -> None:
-    listed = [one for paper in papers() for item in paper.items for one in item.by]
+    listed = [one for paper in papers() for item in paper.items for one in (*item.by, *item.at)]
     own = ("bandwidth", "two-ways", "selections")  # Questions of ours.
     missing = [
         f"{name}/{experiment.id}"

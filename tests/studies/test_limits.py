@@ -51,6 +51,7 @@ RATIOS = {
 ALIKE = {
     ("occam", "serial-and-parallel"): 1.08,
     ("occam", "versions-alike"): 1.08,
+    ("netcdf4", "hardly-larger"): 1.01,
     ("netcdf4", "chunked-large-synced-writes"): 1.14,
     ("netcdf4", "chunked-small-synced-writes"): 1.1,
     ("netcdf4", "rows-read-whole"): 1.08,

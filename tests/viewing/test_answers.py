@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import chunkwise
+from chunkwise.advice.work import Work
+from chunkwise.cli.main import cli
 from chunkwise.errors import ChunkwiseError, UsageError
-from chunkwise.model.chunk_cache import ChunkCache
+from chunkwise.model.chunk_cache import ChunkCache, slots
 from chunkwise.model.cost import Stored, walk_cost
 from chunkwise.model.followed import loads_of_walk
 from chunkwise.model.layout import Layout
 from chunkwise.model.readers import this_process
 from chunkwise.model.seconds import Machine
 from chunkwise.patterns import as_stated, parse
+from chunkwise.viewing import work
 from chunkwise.viewing.chunkmap import SIDE, ChunkMap
+from chunkwise.viewing.costs import NOTHING
 from chunkwise.viewing.session import Session
 
 
@@ -112,22 +119,41 @@ def test_seconds_are_those_of_advise(session: Session, known_machine: Machine) -
     assert any("view" in one and "--access line:0@walk" in one for one in lines)
 
 
-def test_a_film_is_libhdf5_s_cache(session: Session) -> None:
-    # A cache of two chunks, and one of all.
-    for cache, reads in (("12000", 250), ("", 250)):
-        words = asked(session, "/cube", cache=cache) | {"read": ["line:0@walk"]}
-        found = session.film(words)
-        frames = found["frames"]
-        assert len(frames) == reads * 24
-        held: set[int] = set()
-        seen = 0
-        for _, chunk, is_load, dropped in frames:
-            assert is_load == (chunk not in held)
-            assert held.issuperset(dropped)
-            held = held - {*dropped} | {chunk}
-            assert len(held) <= found["room"]
-            seen += is_load
-        assert seen == (24 * reads if cache else len({frame[1] for frame in frames}))
+@pytest.mark.parametrize("cache", ["12000", "24000", ""])
+def test_a_film_is_libhdf5_s_cache(session: Session, cache: str) -> None:
+    words = asked(session, "/cube", cache=cache) | {"read": ["line:0@walk"]}
+    found = session.film(words)
+    frames, room = found["frames"], found["room"]
+    assert len(frames) == 250 * 24
+    grid = (24, 2, 1)
+    places = slots(grid, (0, 0, 0), grid, found["nslots"]).tolist()
+    # The same cache, followed by what the frames say alone.
+    cache_now = ChunkCache(room, 0.75, 1 * 30 * 50 * 4)
+    queue: list[int] = []
+    for _, chunk, slot, is_load, dropped, behind in frames:
+        assert slot == places[chunk]
+        assert is_load == (chunk not in queue) == cache_now.access(chunk, slot, 4)
+        queue = [one for one in queue if one not in (chunk, *dropped)]
+        queue.insert(queue.index(behind) if behind >= 0 else len(queue), chunk)
+        assert set(queue) == cache_now.held
+        assert all(map(lambda a, b: cache_now.behind(a) == b, queue, [*queue[1:], -1]))
+        assert len(queue) <= room
+    loads = sum(frame[3] for frame in frames)
+    assert loads == (6000 if cache else len({frame[1] for frame in frames}))
+
+
+def test_two_chunks_of_one_slot_drop_each_other(session: Session) -> None:
+    words = asked(session, "/cube") | {"read": ["line:0@walk"]}
+    with pytest.MonkeyPatch.context() as patch:
+        found = session.costs_of(words)
+        usual = found.setting(NOTHING)
+        few = replace(usual, reader=replace(usual.reader, nslots=7))
+        patch.setattr(found, "setting", lambda _: few)
+        frames = session.film(words)["frames"]
+    for _, _, slot, is_load, dropped, _ in frames[7:24]:
+        assert is_load
+        assert len(dropped) == 1
+        assert 0 <= slot < 7
 
 
 def test_a_film_loads_what_the_model_counts(session: Session) -> None:
@@ -136,7 +162,7 @@ def test_a_film_loads_what_the_model_counts(session: Session) -> None:
     frames = session.film(asked(session, "/cube", cache="24000") | {"read": ["1x60x5@walk"]})[
         "frames"
     ]
-    assert sum(frame[2] for frame in frames) == loads_of_walk(stored, (1, 60, 5), small)
+    assert sum(frame[3] for frame in frames) == loads_of_walk(stored, (1, 60, 5), small)
 
 
 @pytest.mark.parametrize("shown", [(0, 1), (1, 2), (0, 2), (None, 1)])
@@ -233,7 +259,7 @@ def test_a_file_is_looked_at_in_processes_of_their_own(path: Path) -> None:
     assert session.first()["objects"][session.first()["chosen"]]["path"] == "/group/sparse"
     assert session.facts({})["metadata"]["list_requests"] > 0
     assert session.facts({})["nbytes"] == path.stat().st_size
-    assert len(session.worst()) == 8
+    assert len(session.worst(session.full)) == 8
     with pytest.raises(ChunkwiseError):
         Session.of(str(path), "nothing")
     with pytest.raises(ChunkwiseError):
@@ -276,3 +302,74 @@ def test_chunks_whose_filters_were_skipped_are_told_apart(tmp_path: Path) -> Non
     assert far.reshape(SIDE, SIDE)[0, 0] == 0.25
     assert session.chunk(words | {"index": ["0,1"]})["filter_mask"] == 1
     assert session.chunk(words | {"index": ["0,0"]})["filter_mask"] == 0
+
+
+def test_metadata_free_and_lost_space_are_inspect_s(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w", fs_strategy="fsm", fs_persist=True) as file:
+        for name in ("gone", "kept"):
+            file.create_dataset(name, data=np.arange(500_000), chunks=(100_000,))
+        text = h5py.string_dtype()
+        file.create_dataset("words", data=["some words " * 50] * 5000, dtype=text)
+        del file["gone"]
+    session = Session(str(path), chunkwise.inspect(path, sample=False, metadata=False))
+    facts = chunkwise.inspect(path, sample=False)
+    assert facts.metadata is not None
+    found = session.bytes_of(asked(session, "/kept"))
+    assert found["metadata_nbytes"] == facts.metadata.nbytes
+    assert found["free_nbytes"] == facts.file_format.free_nbytes > 3_000_000
+    assert found["unaccounted_nbytes"] == facts.metadata.unaccounted_nbytes > 2_000_000
+    each = facts.nbytes / len(found["metadata"])
+    assert sum(found["metadata"]) * each == pytest.approx(facts.metadata.nbytes, rel=0.02)
+    whole = np.array([found[name] for name in ("own", "others", "metadata")]).sum(0)
+    assert whole.max() < 1.001
+    # What was deleted is at neither.
+    assert (whole < 0.01).sum() * each > 3_000_000
+
+
+def printed(*words: str) -> Any:
+    """What a command prints as JSON."""
+    result = CliRunner().invoke(cli, [*words, "--json"])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return json.loads(result.stdout)
+
+
+def test_counts_are_those_that_inspect_prints(session: Session, path: Path) -> None:
+    texts = ["line:0", "plane:1", "1x7x9", "map=frames"]
+    options = [word for text in texts for word in ("--access", text)]
+    said = printed("inspect", str(path), "cube", "--no-sample", *options)
+    found = said["objects"][0]["dataset"]["patterns"]
+    reads = session.costs(asked(session, "/cube", *texts))["reads"]
+    for one, read in zip(found, reads, strict=True):
+        now = read["now"]
+        for name in ("chunks", "selected_nbytes", "decoded_nbytes"):
+            assert now[name] == one[name]
+        assert now["decoded_nbytes"] / now["selected_nbytes"] == one["amplification"]
+
+
+@pytest.mark.slow
+def test_seconds_are_those_that_advise_prints(
+    session: Session, path: Path, known_machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert known_machine.threads
+    taken: list[Any] = []
+    sampled = Work._samples
+
+    def once(work: Work, *given: Any) -> Any:
+        if not taken:
+            taken.append(sampled(work, *given))
+        return taken[0]
+
+    # Two samples take two times; both commands see one here.
+    monkeypatch.setattr(Work, "_samples", once)
+    costs = session.costs_of(asked(session, "/cube"))
+    costs._problem = work.sample(lambda _: None, str(path), "/cube")
+    costs.is_measuring = False
+    texts = ["line:0", "line:0@walk", "plane:0@walk"]
+    options = [word for text in texts for word in ("--access", text)]
+    for reader in ("", "libhdf5-1.10", "netcdf-c"):
+        whom = ["--for", reader] if reader else []
+        said = printed("advise", str(path), "cube", "--budget", "1", *options, *whom)
+        reads = session.costs(asked(session, "/cube", *texts, reader=reader))["reads"]
+        for one, read in zip(said["patterns"], reads, strict=True):
+            assert read["now"]["libhdf5_s"] == pytest.approx(one["present_model_s"])

@@ -52,6 +52,11 @@ def test_a_page_is_saved_with_the_reads_of_a_trace(
     assert costs["reads"][0]["now"]["reads"] == 3000
     assert costs["reads"][0]["now"]["libhdf5_s"] > 0
     assert path.read_bytes() == before
+    with pytest.raises(ChunkwiseError, match="exists"):
+        run(path, "--save", page)
+    assert page.read_text("utf-8") == text
+    run(path, "scalar", "--save", page, "--force")
+    assert page.read_text("utf-8") != text
     with pytest.raises(ChunkwiseError, match=r"name it PAGE\.html"):
         run(path, "--save", path)
     with pytest.raises(ChunkwiseError, match="cannot be written"):
@@ -92,12 +97,14 @@ def test_a_state_is_a_command_that_gives_it_again(path: Path, options: str) -> N
     said = first.costs(asked | tries)["page"]
     reads = "".join(f" --access {one}" for one in said["reads"])
     line = said["begin"] + reads + said["options"] + " --draw 2,0 --at 5,45,0 --colour ratio"
+    line += " --zoom 10:40,0:12"
     assert options in line
     again = opened_by(line)
     assert (again.path, again.dataset) == (str(path), "/cube")
     assert (again.access, again.tried) == (first.access, tried)
     assert again.first()["drawn"] == {
-        "vertical": 2, "horizontal": 0, "at": [5, 45, 0], "colour": "ratio"
+        "vertical": 2, "horizontal": 0, "at": [5, 45, 0], "colour": "ratio",
+        "zoom": [(10, 40), (0, 12)],
     }  # fmt: skip
 
 
@@ -128,6 +135,9 @@ def opened_by(line: str) -> Session:
         (["--draw", "nowhere"], "no dimension 'nowhere'; there are .*0, 1, 2"),
         (["--draw", "3"], "no dimension '3'"),
         (["--at", "1,2"], "3 numbers"),
+        (["--zoom", "5:2,0:9"], "down and across"),
+        (["--zoom", "0:9,0:9,0:9"], "down and across"),
+        (["--zoom", "x"], "down and across"),
         (["--at", "1,2,-3"], "3 numbers"),
         (["--at", "24,0,0"], "outside"),
         (["--at", "1" * 30 + ",0,0"], "3 numbers"),
@@ -191,10 +201,10 @@ def test_a_trace_names_its_file_and_is_played(
     assert played["room"] == 2
     assert played["operations"] == 48
     assert [start for start, _ in played["reads"]] == [[i % 24, 0, 0] for i in range(48)]
-    assert sum(frame[2] for frame in played["frames"]) == 96
+    assert sum(frame[3] for frame in played["frames"]) == 96
     # With a cache that holds all, each chunk is loaded once.
     larger = session.film(words | {"cache": ["1000000"]})
-    assert sum(frame[2] for frame in larger["frames"]) == 48
+    assert sum(frame[3] for frame in larger["frames"]) == 48
     page = tmp_path / "page.html"
     run(trace, "--save", page)
     facts, saved = saved_of(page)
@@ -216,7 +226,17 @@ def test_inspect_writes_the_page_with_its_findings(
     page = tmp_path / "page.html"
     for words in ([], ["cube", "--access", "line:0"], ["--ignore", "reads-exceed-cache"]):
         result = CliRunner().invoke(
-            cli, ["inspect", str(path), *words, "--json", "--no-sample", "--html", str(page)]
+            cli,
+            [
+                "inspect",
+                str(path),
+                *words,
+                "--json",
+                "--no-sample",
+                "--html",
+                str(page),
+                "--force",
+            ],
         )
         assert result.exception is None
         said = json.loads(result.output)

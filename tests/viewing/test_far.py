@@ -47,7 +47,9 @@ def test_the_tree_and_chunks_are_those_of_the_file(far: Session, path: Path) -> 
         words |= {"index": [",".join("0" * len(here.chunks(words)["grid"]))]}
         assert far.chunk(words) == here.chunk(words)
     words = asked(here, "/cube", "line:0", "plane:0@walk")
-    assert far.bytes_of(words) == here.bytes_of(words)
+    found = far.bytes_of(words)
+    # Where metadata lies far away is not looked for.
+    assert found == {name: here.bytes_of(words)[name] for name in ("own", "others")}
     near = here.costs(words)["reads"]
     for one, other in zip(far.costs(words)["reads"], near, strict=True):
         for key in ("chunks", "selected_nbytes", "decoded_nbytes", "loads"):

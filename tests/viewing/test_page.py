@@ -104,9 +104,13 @@ def test_reads_show_the_model_s_numbers(page: Any) -> None:
     for row, one in enumerate(found["reads"]):
         now = one["now"]
         assert now["libhdf5_s"] > 0
-        touched, decodes, *_ = cells(page, row)
+        wanted, touched, decoded, times, *_ = cells(page, row)
+        assert wanted.startswith(f"{now['selected_nbytes'] // 4:,} elements")
+        assert f"{now['selected_nbytes']} bytes" in wanted or now["selected_nbytes"] > 1023
         assert touched == f"{now['chunks']} chunk" + "s" * (now["chunks"] != 1)
-        assert f"for {now['selected_nbytes']} bytes" in decodes or now["selected_nbytes"] > 1023
+        assert decoded == f"{now['decoded_nbytes'] / 1024:.3g} KiB"
+        over = now["decoded_nbytes"] / now["selected_nbytes"]
+        assert times == (f"{over:.2f}" if over < 10 else f"{over:,.0f}")
     assert "touches 24 chunks" in page.locator("#said").text_content()
     assert "600 bytes" not in page.locator("#said").text_content()
     assert "96 bytes" in page.locator("#said").text_content()
@@ -117,13 +121,13 @@ def test_a_box_that_is_dragged_is_a_read(page: Any) -> None:
     page.mouse.move(box["x"] + 200, box["y"] + 60)
     page.wait_for_selector("#hover:has-text('Chunk [')")
     page.mouse.down()
-    page.mouse.move(box["x"] + 400, box["y"] + 160, steps=6)
+    page.mouse.move(box["x"] + 400, box["y"] + 160)
     page.mouse.up()
     page.wait_for_selector("#reads tr.chosen th button:has-text('box=[')")
-    # What the box was while it was dragged is said for a moment longer.
-    page.wait_for_function(
-        """() => document.getElementById("said").textContent.includes(
-            `A read of ${document.querySelector("#reads tr.chosen th button").textContent} `)"""
+    until(
+        page,
+        """() => document.getElementById("said").textContent.startsWith(
+            `${document.querySelector("#reads tr.chosen th button").textContent}: `)""",
     )
     text = page.locator("#reads tr.chosen th button").text_content()
     number = page.evaluate("JSON.parse(document.getElementById('facts').textContent).chosen")
@@ -133,18 +137,52 @@ def test_a_box_that_is_dragged_is_a_read(page: Any) -> None:
     assert f"'{text}'" in page.locator("#commands").text_content()
 
 
+def test_a_click_reads_a_point_of_the_chunk_that_is_named(page: Any, path: Path) -> None:
+    box = page.locator("#canvas").bounding_box()
+    page.mouse.move(box["x"] + 300, box["y"] + 90)
+    until_text(page, "hover", "at byte")
+    said = page.locator("#hover").text_content()
+    index = tuple(int(n) for n in said[said.index("[") + 1 : said.index("]")].split(","))
+    with h5py.File(path) as file:
+        dataset = file["cube"]
+        origin = tuple(i * c for i, c in zip(index, dataset.chunks, strict=True))
+        found = dataset.id.get_chunk_info_by_coord(origin)
+    assert f"{found.size / 1024:.3g} KiB at byte {found.byte_offset:,} of the file" in said
+    assert f"ratio {6000 / found.size:.3g}" in said
+    page.mouse.click(box["x"] + 300, box["y"] + 90)
+    page.wait_for_selector("#reads tr.chosen th button:has-text('box=[')")
+    row = page.locator("#reads tr.chosen td").all_text_contents()
+    assert row[0] == "1 element4 bytes"
+    assert row[1] == "1 chunk"
+
+
+def test_each_control_has_a_name(page: Any) -> None:
+    page.wait_for_selector("#film:not([hidden])")
+    nameless = page.evaluate(
+        """() => [...document.querySelectorAll("button, select, input, canvas")]
+            .filter(one => !(one.textContent.trim() && one.tagName === "BUTTON")
+                && !one.getAttribute("aria-label") && !one.getAttribute("aria-labelledby")
+                && !one.labels?.length && !one.closest(".legend"))
+            .map(one => one.outerHTML)"""
+    )
+    assert nameless == []
+
+
 def test_another_layout_is_tried_and_written_as_a_command(page: Any) -> None:
     page.locator("#s0").evaluate(
         "one => { one.value = one.max; one.dispatchEvent(new Event('input')); }"
     )
-    page.wait_for_selector("td.tried")
+    page.wait_for_selector("#reads .tried")
     assert "24 of 24" in page.locator("#sliders").text_content()
+    assert page.locator("#play").is_disabled()
+    assert "plays the chunks that the file has" in page.locator("#told").text_content()
     assert "repack --chunk /cube:24x30x50" in page.locator("#commands").text_content()
     assert "with libhdf5" in page.locator("#result").text_content()
     page.locator("#filter").select_option("none")
     page.wait_for_selector("#commands :text('--filter /cube:none')")
     page.locator("#reset").click()
-    page.wait_for_selector("td.tried", state="detached")
+    page.wait_for_selector("#reads .tried", state="detached")
+    assert page.locator("#play").is_enabled()
 
 
 def test_a_loop_is_played_through_the_cache(page: Any) -> None:
@@ -169,6 +207,32 @@ def test_keys_go_from_chunk_to_chunk(page: Any) -> None:
     page.wait_for_selector("#reads tr.chosen th button:has-text('box=[2:4, 0:30')")
     page.keyboard.press("+")
     page.keyboard.press("0")
+
+
+def test_the_walks_that_have_names_are_reads(page: Any) -> None:
+    for name in ("series", "map", "row", "samples"):
+        page.locator("#presets button", has_text=f"{name}: ").click()
+        page.wait_for_selector(f"#reads tr.chosen button:text-matches('^{name}')")
+    lines = page.locator("#commands pre").first.text_content()
+    number = page.evaluate("JSON.parse(document.getElementById('facts').textContent).chosen")
+    texts = ["series=line:0", "map=frames", "row", "samples:24"]
+    assert all(f"--access {text}" in lines for text in texts)
+    query = "&".join(f"read={one}" for one in [*texts, "line:0", "plane:0", "line:2", "plane:0"])
+    costs = [one["now"]["loads"] for one in ask(page, f"costs?dataset={number}&{query}")["reads"]]
+    assert costs[:3] == costs[4:7]
+    # In a loop they are read one after another.
+    page.locator("text=a loop over everything").click()
+    page.wait_for_selector("#reads button:text-is('map=frames@walk')")
+    page.wait_for_selector("#reads button:text-is('samples:24')")
+
+
+def test_some_read_stays(page: Any) -> None:
+    for left in (3, 2, 1):
+        page.locator("#reads button[aria-label^=Remove]:visible").first.click()
+        until(page, "left => document.querySelectorAll('#reads tbody tr').length === left", left)
+    assert page.locator("#reads button[aria-label^=Remove]:visible").count() == 0
+    (read,) = opened_by(page.locator("#commands pre").first.text_content()).access
+    assert read == chosen(page).split("one read")[0]
 
 
 def test_a_wrong_pattern_is_a_message(page: Any) -> None:
@@ -257,7 +321,7 @@ def test_a_file_is_written_when_the_button_is_pressed(
     assert opened_by(line).path == str(out)
     # What is there is not replaced.
     page.locator("#written").click()
-    until_text(page, "progress", "exists")
+    until_text(page, "progress", "exists: give the new file another name")
 
 
 def test_work_is_ended_by_its_button(page: Any) -> None:
@@ -280,7 +344,7 @@ def test_the_page_opens_in_the_state_of_its_command(
     page = browser.new_page()
     with made.door() as door:
         page.goto(door)
-        page.wait_for_selector("td.tried")
+        page.wait_for_selector("#reads .tried")
     assert page.url == made.address
     assert page.locator("#reads tbody tr").count() == 2
     assert page.locator("#reader").input_value() == "libhdf5-1.10"
@@ -328,6 +392,7 @@ def test_what_is_drawn_is_part_of_the_command(page: Any, browser: Any) -> None:
     assert "--draw" not in usual
     assert "--at" not in usual
     assert "--colour" not in usual
+    assert "--zoom" not in usual
     # The read that is chosen comes first.
     page.locator("#reads tbody button[aria-pressed]").nth(1).click()
     until(page, "document.querySelectorAll('#reads [aria-pressed=true]').length === 1")
@@ -344,17 +409,22 @@ def test_what_is_drawn_is_part_of_the_command(page: Any, browser: Any) -> None:
     assert " --at 0,31,0" in changed
     # It stays where it was put as something is tried.
     page.locator("#sliders input").last.fill("3")
-    page.wait_for_selector("td.tried")
+    page.wait_for_selector("#reads .tried")
     assert page.locator("#axes input").input_value() == "31"
+    changed = line(page)
+    page.locator("#in").click()
+    page.locator("#in").click()
+    until(page, "document.querySelector('#commands pre').textContent.includes('--zoom')")
     changed = line(page)
     assert "--cache" in changed
     assert " --at 0,31,0" in changed
+    assert " --zoom 0:50,6:18" in changed
     made = Server(opened_by(changed))
     threading.Thread(target=made.serve_forever, daemon=True).start()
     again = browser.new_page(viewport={"width": 1200, "height": 900})
     again.goto(made.address)
     again.wait_for_selector("html[data-ready=all]", state="attached")
-    again.wait_for_selector("td.tried")
+    again.wait_for_selector("#reads .tried")
     assert again.locator("#axes select").nth(0).input_value() == "2"
     assert again.locator("#axes select").nth(1).input_value() == "0"
     assert again.locator("#axes input").input_value() == "31"

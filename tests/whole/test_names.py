@@ -138,11 +138,10 @@ def test_the_commands_that_inspect_prints_work_as_pasted(tmp_path: Path) -> None
         assert made[dataset].chunks == (12_000, 2)
 
 
-def test_the_line_for_a_dataset_without_chunks_works_as_pasted(tmp_path: Path) -> None:
-    file, dataset = "x\x9b '.h5", "y\u202e\n "
+def test_a_dataset_without_chunks_is_taken_by_any_name(tmp_path: Path) -> None:
+    file = "x\x9b '.h5"
     with h5py.File(tmp_path / file, "w") as made:
-        made[dataset] = np.zeros((100, 100))
-    told = ended("bench", file, cwd=tmp_path).stderr
-    line = told.partition("to measure it: ")[2].strip()
-    done = _pasted(tmp_path, f"{line} --budget 30 --access row --reader h5py --repeat 1")
+        made["y\u202e\n "] = np.zeros((100, 100))
+    given = ("--budget", "30", "--access", "row", "--reader", "h5py", "--repeat", "1")
+    done = ended("bench", file, *given, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -118,6 +118,7 @@ const FRAME: [u64; 3] = [1, 512, 512];
 const BITSHUFFLE: (i32, &[u32]) = (32008, &[0, 4, 2, 0, 2]);
 
 #[test]
+#[cfg_attr(windows, ignore = "files are not mapped there")]
 fn a_small_part_decodes_its_blocks_and_no_block_twice() {
     let _alone = alone();
     let model = model(&[6, 512, 512], &FRAME, BITSHUFFLE, |_, _| ());
@@ -142,6 +143,7 @@ fn a_small_part_decodes_its_blocks_and_no_block_twice() {
 }
 
 #[test]
+#[cfg_attr(windows, ignore = "files are not mapped there")]
 fn whoever_walks_on_gets_the_chunk_and_nothing_is_decoded_twice() {
     let _alone = alone();
     let model = model(&[2, 512, 512], &FRAME, BITSHUFFLE, |_, _| ());
@@ -163,6 +165,7 @@ fn whoever_walks_on_gets_the_chunk_and_nothing_is_decoded_twice() {
 }
 
 #[test]
+#[cfg_attr(windows, ignore = "files are not mapped there")]
 fn whoever_comes_often_gets_the_chunk_with_the_next_block() {
     let _alone = alone();
     let model = model(&[1, 512, 512], &FRAME, BITSHUFFLE, |_, _| ());
@@ -182,6 +185,7 @@ fn whoever_comes_often_gets_the_chunk_with_the_next_block() {
 }
 
 #[test]
+#[cfg_attr(windows, ignore = "files are not mapped there")]
 fn without_a_cache_only_what_is_wanted_is_decoded() {
     let _alone = alone();
     change(Setting::CacheNbytes, Some(0));
@@ -196,6 +200,7 @@ fn without_a_cache_only_what_is_wanted_is_decoded() {
 }
 
 #[test]
+#[cfg_attr(windows, ignore = "files are not mapped there")]
 fn regions_of_frame_after_frame_have_no_frame_decoded_ahead() {
     let _alone = alone();
     let model = model(&[12, 512, 512], &FRAME, BITSHUFFLE, |_, _| ());
@@ -209,6 +214,7 @@ fn regions_of_frame_after_frame_have_no_frame_decoded_ahead() {
 
 /// Of large blocks, only who comes again has any kept.
 #[test]
+#[cfg_attr(windows, ignore = "files are not mapped there")]
 fn a_first_read_of_large_blocks_keeps_none_of_them() {
     let _alone = alone();
     let chunk = [1, 1024, 1024];
@@ -247,6 +253,7 @@ fn a_first_read_of_large_blocks_keeps_none_of_them() {
 /// Damage in blocks that are not looked at does not show; in those that are it is what it is for
 /// the whole chunk.
 #[test]
+#[cfg_attr(windows, ignore = "files are not mapped there")]
 fn damage_is_told_where_it_was_met_and_as_for_the_whole() {
     let _alone = alone();
     let cut = |_, stored: &mut Vec<u8>| {
@@ -359,6 +366,7 @@ fn threads_share_a_chunk_of_which_they_want_parts() {
 
 /// A file that has lost its end since it was opened is cut off, not a crash.
 #[test]
+#[cfg_attr(windows, ignore = "files are not mapped there")]
 fn a_file_that_shrinks_is_an_error() {
     let _alone = alone();
     let sound = model(&[1, 512, 512], &FRAME, BITSHUFFLE, |_, _| ());

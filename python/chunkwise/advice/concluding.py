@@ -220,7 +220,11 @@ def _front(case: Case, best: Layout) -> tuple[FrontPoint, ...]:
         found = list(front(outcomes))
     else:
         outcomes = [case.outcome(best)]
-        found = list(worth_a_look(case.found.front, case.problem))
+        # A layout that the model holds for better, and the answer does not, is none either.
+        score = case.problem.score
+        least = score(outcomes[0].figures)
+        looks = worth_a_look(case.found.front, case.problem)
+        found = [one for one in looks if score(one.figures) >= least]
     (advised,) = (one for one in outcomes if one.layout == best)
     found = [one for one in found if not _is_beaten(advised, one)]
     if advised.layout not in [one.layout for one in found]:
@@ -356,7 +360,8 @@ def _reason(case: Case, advice: Advice) -> str:
         parts.append(_why(case, advice))
     if not advice.verified:
         parts.append(
-            "This is the model's word, not proved: there was no time to measure it (--budget)."
+            "This is the model's word, by this machine's figures, without Python's time. It is "
+            "not proved: there was no time to measure it (--budget)."
         )
     elif not case.proof.part.whole:
         parts.append(f"Measured on {advice.part}; seconds are scaled to all of it.")

@@ -179,7 +179,7 @@ def command(
 ) -> int:
     """Time access patterns on FILE, and explain the times.
 
-    By default: three patterns on the largest chunked dataset, read
+    By default: three patterns on the largest chunked dataset (without any, the largest), read
     by h5py and by chunkwise at their defaults, within 30 seconds.
     """
     if trace is not None:

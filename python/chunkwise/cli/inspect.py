@@ -101,6 +101,7 @@ Exit code:
     help="Write all of it into one page that can be mailed: findings, drawings of the chunks, and "
     "what reads cost. It shows DATASET, or the five worst ones.",
 )
+@click.option("--force", is_flag=True, help="Replace a PAGE.html that exists.")
 @click.option("--all", "everything", is_flag=True, help="Print long trees and lists in full.")
 def command(
     arguments: tuple[str, ...],
@@ -114,6 +115,7 @@ def command(
     tool: str | None,
     sample: bool | None,
     page: str | None,
+    force: bool,
     everything: bool,
 ) -> int:
     """Show what decides a file's speed, what is wrong with it, and the remedy.
@@ -148,6 +150,10 @@ def command(
             find_files(arguments), partial(each_contained, inspect=inspect_one), shown
         )
     file, dataset = one
+    if page is not None:
+        from chunkwise.viewing.saving import check_name
+
+        check_name(page, force=force)
     dataset, access = followed(trace, file, dataset, access)
     sampled = sample is not False
     # It may take a while.

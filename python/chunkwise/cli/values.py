@@ -75,8 +75,10 @@ class Renamed(click.Option):
         return super().consume_value(ctx, opts)
 
 
-def for_option(about: str, *, multiple: bool = True) -> Callable[[Command], Command]:
-    """The option that names the programs which a file is for, from one list."""
+def for_option(
+    about: str, *, multiple: bool = True, but: str = ""
+) -> Callable[[Command], Command]:
+    """The option that names the programs which a file is for, from one list but for one."""
     repeated = "; may be repeated" if multiple else ""
     return click.option(
         "--for",
@@ -84,7 +86,7 @@ def for_option(about: str, *, multiple: bool = True) -> Callable[[Command], Comm
         type=_Program(),
         metavar="PROGRAM",
         multiple=multiple,
-        help=f"{about}{repeated}: {', '.join(PROGRAM_NAMES)}.",
+        help=f"{about}{repeated}: {', '.join(name for name in PROGRAM_NAMES if name != but)}.",
     )
 
 

@@ -10,6 +10,8 @@ from chunkwise import system
 from chunkwise.cli.echo import echo
 from chunkwise.cli.terminal import for_messages
 from chunkwise.cli.values import Size, followed, for_option, trace_option
+from chunkwise.errors import UsageError
+from chunkwise.model.readers import CHUNKWISE
 from chunkwise.names import is_url
 
 EXAMPLES = """\b
@@ -45,7 +47,11 @@ On another machine, forward the port that is printed:
     "--filter", "filters", metavar="FILTERS", default="", help="Try these filters of DATASET."
 )
 @click.option("--cache", type=Size(), help="Try a chunk cache of this size.")
-@for_option("Whose libhdf5 and chunk cache the costs are for", multiple=False)
+@for_option(
+    "Whose libhdf5 and chunk cache the costs are for, beside those with chunkwise",
+    multiple=False,
+    but=CHUNKWISE,
+)
 @click.option(
     "--draw",
     "dimensions",
@@ -67,6 +73,12 @@ On another machine, forward the port that is printed:
     "values.  [default: stored]",
 )
 @click.option(
+    "--zoom",
+    metavar="A:B,C:D",
+    default="",
+    help="Draw these elements down and across.  [default: all]",
+)
+@click.option(
     "--save",
     "page",
     type=click.Path(dir_okay=False),
@@ -74,6 +86,7 @@ On another machine, forward the port that is printed:
     help="Write the page into one file that can be mailed, and end. It shows DATASET, or the "
     "five worst ones.",
 )
+@click.option("--force", is_flag=True, help="Replace a PAGE.html that exists.")
 @click.option(
     "--no-browser", is_flag=True, help="Print the address, and do not open it in a browser."
 )
@@ -89,7 +102,9 @@ def command(
     dimensions: str,
     at: str,
     colour: str | None,
+    zoom: str,
     page: str | None,
+    force: bool,
     no_browser: bool,
 ) -> None:
     """Show in the browser how a file is stored, what reads touch and cost, and what would help.
@@ -109,14 +124,21 @@ def command(
     from chunkwise.files.opening import refuse_url
     from chunkwise.viewing.costs import Tried
     from chunkwise.viewing.drawn import Drawn
-    from chunkwise.viewing.saving import save
     from chunkwise.viewing.server import Server
     from chunkwise.viewing.session import Session
     from chunkwise.viewing.traced import Traced
 
+    if reader == CHUNKWISE:
+        raise UsageError(
+            "--for chunkwise: the page shows chunkwise beside each libhdf5: leave it out"
+        )
     # FILE alone may be a URL, and URLs may hold secrets.
-    for word in (dataset, *access, trace, page, chunk, filters, dimensions, at):
+    for word in (dataset, *access, trace, page, chunk, filters, dimensions, at, zoom):
         refuse_url(word or "")
+    if page is not None:
+        from chunkwise.viewing.saving import check_name, save
+
+        check_name(page, force=force)
     traced = None
     if trace is None and not is_url(file) and file.endswith(".json"):
         traced = Traced.of(file)
@@ -128,7 +150,7 @@ def command(
     access = access or found
     tried = Tried(chunk, filters, "" if cache is None else str(cache), reader or "")
     with for_messages().status("looking at the file"):
-        drawn = Drawn(dimensions, at, colour or "")
+        drawn = Drawn(dimensions, at, colour or "", zoom)
         session = Session.of(file, dataset, access, tried, drawn, traced)
     if page is not None:
         with for_messages().status("measuring this machine and samples of the data"):

@@ -1,8 +1,9 @@
 """What did measurements on this machine answer, so that the same question has the same answer?
 
 `chunkwise.advise` keeps which layout it measured to be best for stated reads of a dataset;
-`inspect` and `fix` look it up before they ask the model.  Answers lie in the user's cache folder,
-and hold for the file as it was.  If they cannot be read or kept, nothing is said.
+`inspect` and `fix` look it up before they ask the model.  `inspect` keeps its samples for an hour,
+so that promises do not change within a session.  Both lie in the user's cache folder, and hold for
+the file as it was.  If they cannot be read or kept, nothing is said.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 import json
 import os
 import platform
+import time
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -29,6 +31,8 @@ def cache_folder() -> Path:
 Answers: TypeAlias = dict[str, dict[str, list[Any]]]
 # Of the newest files.
 _MOST_FILES: Final = 200
+# So long a sample says how fast this machine is.
+_SESSION_S: Final = 3600.0
 
 
 class Answer(NamedTuple):
@@ -70,17 +74,36 @@ def keep(file: str | os.PathLike[str], dataset: str, question: str, answer: Answ
     carry(found, file)
 
 
-def about(file: str | os.PathLike[str]) -> Answers:
+def about(file: str | os.PathLike[str], kind: str = "answers") -> Answers:
     """Return all answers about a file as it is."""
     key = _key(file)
-    return {} if key is None else _all().get(key, {})
+    return {} if key is None else _all(kind).get(key, {})
 
 
-def carry(found: Answers, copy: str | os.PathLike[str]) -> None:
+def carry(found: Answers, copy: str | os.PathLike[str], kind: str = "answers") -> None:
     """Let the answers about a file hold for a copy of it, however that is stored."""
     key = _key(copy)
     if found and key is not None:
-        _write(_all() | {key: found})
+        _write(_all(kind) | {key: found}, kind)
+
+
+def kept_samples(file: str | os.PathLike[str], library: str) -> dict[str, list[Any]]:
+    """Return the samples of a file that this session took by a library, by dataset."""
+    with contextlib.suppress(AttributeError, IndexError, TypeError, ValueError):
+        known = about(file, "samples").items()
+        found = {path: one[library] for path, one in known if library in one}
+        since = time.time() - _SESSION_S
+        return {path: values for path, (taken_s, values) in found.items() if taken_s >= since}
+    return {}
+
+
+def keep_samples(
+    file: str | os.PathLike[str], library: str, samples: dict[str, list[Any]]
+) -> None:
+    """Keep the samples of datasets that were taken by a library, in place of older ones."""
+    now = time.time()
+    taken: Answers = {path: {library: [now, one]} for path, one in samples.items()}
+    carry(about(file, "samples") | taken, file, "samples")
 
 
 def _key(file: str | os.PathLike[str]) -> str | None:
@@ -92,16 +115,16 @@ def _key(file: str | os.PathLike[str]) -> str | None:
     return f"{os.path.realpath(file)}:{status.st_size}:{status.st_mtime_ns}"
 
 
-def _all() -> dict[str, Answers]:
+def _all(kind: str) -> dict[str, Answers]:
     try:
-        found = json.loads(cache_file("answers").read_text(encoding="utf-8"))
+        found = json.loads(cache_file(kind).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
 
 
-def _write(known: dict[str, Answers]) -> None:
-    path, newest = cache_file("answers"), list(known.items())[-_MOST_FILES:]
+def _write(known: dict[str, Answers], kind: str) -> None:
+    path, newest = cache_file(kind), list(known.items())[-_MOST_FILES:]
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps(dict(newest)).encode())

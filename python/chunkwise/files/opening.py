@@ -46,7 +46,7 @@ from chunkwise.files.objects import (
     walk_datasets,
 )
 from chunkwise.files.superblock import hdf5_offset, is_zarr, read_superblock, what_it_is
-from chunkwise.names import is_url, shell_line, shown_url
+from chunkwise.names import is_url, shown_url
 from chunkwise.words import counted
 
 __all__ = [
@@ -56,7 +56,7 @@ __all__ = [
     "has_variable_length",
     "hint",
     "is_plain",
-    "largest_chunked",
+    "largest",
     "make_h5",
     "open_h5",
     "walk_datasets",
@@ -178,12 +178,13 @@ def find_dataset(file: h5py.File, name: str) -> h5py.Dataset:
     )
 
 
-def largest_chunked(file: h5py.File) -> h5py.Dataset:
-    """Choose the dataset whose reading is worth measuring."""
-    largest: h5py.Dataset | None = None
-    largest_nbytes = 0
+def largest(file: h5py.File) -> h5py.Dataset:
+    """Choose the dataset whose reading is worth measuring: the largest of those with chunks.
+
+    Without any, the largest of all.
+    """
+    found: tuple[bool, int, h5py.Dataset] | None = None
     others: Counter[str] = Counter()
-    without_chunks: str | None = None
     for entry in walk(file, references=False):
         if entry.kind == "unreadable":
             others["unreadable"] += 1
@@ -193,23 +194,17 @@ def largest_chunked(file: h5py.File) -> h5py.Dataset:
         why_not = _unfit(dataset)
         if why_not:
             others[why_not] += 1
-            if why_not == "not chunked" and dataset.shape and without_chunks is None:
-                without_chunks = entry.path
             continue
-        nbytes = dataset.size * dataset.id.get_type().get_size()
-        if nbytes > largest_nbytes:
-            largest, largest_nbytes = dataset, nbytes
-    if largest is not None:
-        return largest
+        is_chunked = dataset.id.get_create_plist().get_layout() == h5d.CHUNKED
+        size = is_chunked, dataset.size * dataset.id.get_type().get_size()
+        if found is None or size > found[:2]:
+            found = *size, dataset
+    if found is not None:
+        return found[2]
     held = ", ".join(f"{count} {kind}" for kind, count in others.most_common())
-    hint = ""
-    if without_chunks is not None:
-        arguments = shell_line(str(file.filename), without_chunks.removeprefix("/"))
-        hint = f"; name one to measure it: chunkwise bench {arguments}"
     raise DatasetNotFoundError(
-        f"{printable(str(file.filename))}: no chunked dataset with data of fixed size; "
+        f"{printable(str(file.filename))}: no dataset with data of fixed size; "
         + (f"its datasets: {held}" if held else "it holds no dataset at all")
-        + hint
     )
 
 
@@ -435,11 +430,11 @@ def _dataset_names(group: h5py.Group, path: str) -> list[str]:
 
 
 def _unfit(dataset: h5py.Dataset) -> str | None:
-    """Say why a dataset cannot stand for the file's chunked reads, or None if it can."""
-    if dataset.id.get_create_plist().get_layout() != h5d.CHUNKED:
-        return "not chunked"
+    """Say why a dataset cannot stand for the reads of its file, or None if it can."""
     if not dataset.size:
         return "empty"
+    if not dataset.shape:
+        return "of a single value"
     if has_variable_length(dataset.id.get_type()):
         return "of variable length"
     try:

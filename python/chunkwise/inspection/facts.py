@@ -8,7 +8,8 @@ them: `collect` (objects and datasets), `format` (the file itself),
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, replace
 from typing import Any, Final, Literal
 
 from chunkwise.files.objects import Kind
@@ -93,6 +94,21 @@ class SampleFacts:
     read_s: float
     # Pipelines that were tried on the sample, with the bytes that it took.
     encodings: tuple[Encoding, ...]
+
+    def as_list(self) -> list[Any]:
+        """Return it as plain JSON values."""
+        return list(astuple(self))
+
+    @classmethod
+    def of(cls, values: Sequence[Any]) -> SampleFacts | None:
+        """Undo `as_list`; None for what it did not write."""
+        try:
+            chunks, raw, stored, read_s, tried = values
+            encodings = tuple(Encoding(*one) for one in tried)
+            found = cls(chunks, raw, stored, read_s, encodings)
+            return found if found.read_s > 0 and found.raw_nbytes > 0 else None
+        except (TypeError, ValueError):
+            return None
 
 
 @dataclass(frozen=True, slots=True)

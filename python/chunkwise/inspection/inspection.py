@@ -19,7 +19,7 @@ import h5py
 from h5py import h5d, h5o
 
 from chunkwise.errors import CannotJudgeError, CorruptDataError
-from chunkwise.files.answers import kept
+from chunkwise.files.answers import keep_samples, kept, kept_samples
 from chunkwise.files.mended import Mended, early_end, open_mended, refused
 from chunkwise.files.objects import HDF5_ERRORS, Entry, encode_name, walk
 from chunkwise.files.opening import find_dataset, full_name
@@ -28,7 +28,13 @@ from chunkwise.files.unclosed import open_readable
 from chunkwise.handles.pending import flush_beside
 from chunkwise.inspection.collect import forget_filters, object_facts
 from chunkwise.inspection.dimensions import coordinates
-from chunkwise.inspection.facts import FileFacts, FormatFacts, MetadataFacts, ObjectFacts
+from chunkwise.inspection.facts import (
+    FileFacts,
+    FormatFacts,
+    MetadataFacts,
+    ObjectFacts,
+    SampleFacts,
+)
 from chunkwise.inspection.findings import find
 from chunkwise.inspection.format import format_facts
 from chunkwise.inspection.native import listed, metadata_facts
@@ -363,13 +369,24 @@ def _sampled(found: _Collected, collected: list[ObjectFacts]) -> list[ObjectFact
     """Read samples of the datasets that matter most, as far as time allows."""
     deadline = time.monotonic() + SAMPLING_S
     chosen = {each.path for each in choose(collected)}
+    library = f"HDF5 {h5py.version.hdf5_version}"
+    file = os.fsdecode(found.file.filename)
+    known, anew = kept_samples(file, library), {}
     sampled = []
     for each in collected:
-        if each.dataset is not None and each.path in chosen and time.monotonic() < deadline:
-            identifier = found.identifier(each.path)
-            taken = take_sample(identifier, each.dataset, deadline=deadline)
+        if each.dataset is not None and each.path in chosen:
+            taken = None
+            if each.path in known:
+                taken = SampleFacts.of(known[each.path])
+            elif time.monotonic() < deadline:
+                identifier = found.identifier(each.path)
+                taken = take_sample(identifier, each.dataset, deadline=deadline)
+                if taken is not None and time.monotonic() < deadline:
+                    anew[each.path] = taken.as_list()
             each = replace(each, dataset=replace(each.dataset, sample=taken))
         sampled.append(each)
+    if anew:
+        keep_samples(file, library, anew)
     return sampled
 
 

@@ -65,8 +65,10 @@ def promised_s(
     one = reader or this_process()
     machine = _MACHINE
     if chunk is None:
-        machine = _as_sampled(facts)
         found = contiguous_traffic(shape, facts.itemsize, pattern, one)
+        if found.pieces_nbytes <= found.selected_nbytes:
+            # A sample has long runs.  Sieve buffers full of what nobody wants take longer.
+            machine = _as_sampled(facts)
         codec = Codec("none")
     else:
         speed = _speed(facts, filters)

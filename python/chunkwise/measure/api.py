@@ -56,7 +56,7 @@ def bench(
     path : str or path
         An HDF5 or netCDF-4 file.
     dataset : str, optional
-        The dataset's path; None takes the largest chunked dataset.
+        The dataset's path; None takes the largest chunked dataset, or without any the largest.
     access : values, optional
         Access patterns: ``"1x1x717"``, ``"row=1x1x717"``, ``"line:0"``, ``"random:1000"``,
         ``"all"``.  None for one step, one line, and everything.

@@ -202,8 +202,8 @@ class Share:
 
 def busy_text(shares: Iterable[float | None]) -> str:
     """Say during how many measurements other programs were at work; empty if during none."""
-    known = list(shares)
-    disturbed = sum(share is not None and share > _DISTURBS for share in known)
+    known = [share for share in shares if share is not None]
+    disturbed = sum(share > _DISTURBS for share in known)
     if not disturbed:
         return ""
     return (
@@ -215,19 +215,25 @@ def busy_text(shares: Iterable[float | None]) -> str:
 
 def _look(pid: int | None) -> tuple[float, float] | None:
     """Return busy seconds of all processors, and those of one process; None if nobody tells."""
+    busy = busy_s()
+    if busy is None or pid is None:
+        return None if busy is None else (busy, sum(os.times()[:4]))
+    try:
+        process = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2]
+        # Its own, and those of programs that it ran to their end: user and system of each.
+        return busy, sum(map(int, process.split()[11:15])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError):
+        return None
+
+
+def busy_s() -> float | None:
+    """Return the seconds that all processors were busy until now; None if nobody tells."""
     try:
         machine = Path("/proc/stat").read_text(encoding="utf-8").split("\n", 1)[0].split()[1:]
-        tick = os.sysconf("SC_CLK_TCK")
-        if pid is None:
-            own = sum(os.times()[:4])
-        else:
-            process = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2]
-            # Its own, and those of programs that it ran to their end: user and system of each.
-            own = sum(map(int, process.split()[11:15])) / tick
         # user, nice, system, idle, iowait, irq, softirq, steal: what the host takes is not ours.
         user, nice, system, _idle, _wait, *rest = map(int, machine[:8])
-        return (user + nice + system + sum(rest)) / tick, own
-    except (OSError, ValueError):
+        return (user + nice + system + sum(rest)) / os.sysconf("SC_CLK_TCK")
+    except (AttributeError, OSError, ValueError):  # Wine shows Linux's /proc, and has no sysconf
         return None
 
 

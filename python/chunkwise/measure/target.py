@@ -26,7 +26,7 @@ from chunkwise.files.opening import (
     find_dataset,
     full_name,
     has_variable_length,
-    largest_chunked,
+    largest,
     open_h5,
 )
 from chunkwise.files.stored import stored_nbytes
@@ -82,7 +82,7 @@ def look(path: str | os.PathLike[str], dataset: str | None = None) -> Target:
     """Open a file, choose the dataset and learn what decides its speed."""
     with open_h5(path) as file:
         if dataset is None:
-            found = largest_chunked(file)
+            found = largest(file)
             name = str(found.name)
         else:
             name = full_name(file, dataset)

@@ -13,10 +13,10 @@ counts the chunks that 1.10.8, 1.14 and 2.0 load, and both rules hold in each.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -169,10 +169,6 @@ def prime_from(number: int) -> int:
     return number
 
 
-# Before the first chunk to be dropped, and behind the last one.
-_END: Final = -1
-
-
 @dataclass(slots=True)
 class ChunkCache:
     """libhdf5's chunk cache (``H5D_rdcc_t``), for reads."""
@@ -181,9 +177,12 @@ class ChunkCache:
     w0: float  # Its preemption policy
     nbytes: int  # Bytes of a chunk
     steps: int = 0  # Chunks that were looked at so far: what following it has taken
-    # A queue, the first to be dropped first: of each chunk held, the one behind and before it.
-    _behind: dict[int, int] = field(default_factory=lambda: {_END: _END})
-    _before: dict[int, int] = field(default_factory=lambda: {_END: _END})
+    # A queue, the first to be dropped first, as places in ascending order; those of them whose
+    # chunks were read in full; the chunk at each place, and the place of each chunk.
+    _places: list[int] = field(default_factory=list)
+    _done: list[int] = field(default_factory=list)
+    _chunk_at: dict[int, int] = field(default_factory=dict)
+    _place_of: dict[int, int] = field(default_factory=dict)
     # For each chunk held, its bytes not read yet, and its slot; for each slot, its chunk.
     _unread: dict[int, int] = field(default_factory=dict)
     _slot_of: dict[int, int] = field(default_factory=dict)
@@ -195,17 +194,19 @@ class ChunkCache:
         load = self._holder.get(slot) != chunk
         if load:
             if slot in self._holder:
-                self._drop(self._holder[slot])
+                self._drop(self._place_of[self._holder[slot]])
             self._prune()
-            self._put(chunk, self._before[_END], _END)
+            self._places.append(self.steps)
+            self._put(chunk, self.steps)
             self._unread[chunk] = self.nbytes
             self._slot_of[chunk] = slot
             self._holder[slot] = chunk
-        elif (later := self._behind[chunk]) != _END:
-            # It changes places with the next one.
-            self._take(chunk)
-            self._put(chunk, later, self._behind[later])
-        self._unread[chunk] = max(0, self._unread[chunk] - wanted_nbytes)
+        else:
+            self._move_back(chunk)
+        left = self._unread[chunk]
+        self._unread[chunk] = max(0, left - wanted_nbytes)
+        if left > 0 >= left - wanted_nbytes:
+            insort(self._done, self._place_of[chunk])
         return load
 
     @property
@@ -213,39 +214,53 @@ class ChunkCache:
         """The chunks that are in it now."""
         return set(self._slot_of)
 
-    def _put(self, chunk: int, before: int, behind: int) -> None:
-        self._before[chunk], self._behind[chunk] = before, behind
-        self._behind[before] = self._before[behind] = chunk
+    def behind(self, chunk: int) -> int:
+        """The chunk that is dropped next after one that is held; -1 after the last."""
+        next_place = bisect_right(self._places, self._place_of[chunk])
+        return self._chunk_at[self._places[next_place]] if next_place < len(self._places) else -1
 
-    def _take(self, chunk: int) -> None:
-        before, behind = self._before[chunk], self._behind[chunk]
-        self._behind[before], self._before[behind] = behind, before
+    def _put(self, chunk: int, place: int) -> None:
+        self._chunk_at[place], self._place_of[chunk] = chunk, place
 
-    def _drop(self, chunk: int) -> None:
-        self._take(chunk)
-        del self._behind[chunk], self._before[chunk]
-        del self._holder[self._slot_of.pop(chunk)], self._unread[chunk]
+    def _move_back(self, chunk: int) -> None:
+        """Let a chunk change places with the next one."""
+        place = self._place_of[chunk]
+        behind = bisect_right(self._places, place)
+        if behind == len(self._places):
+            return
+        later = self._places[behind]
+        other = self._chunk_at[later]
+        for one, before, after in ((chunk, place, later), (other, later, place)):
+            if self._unread[one] == 0 < self._unread[chunk if one == other else other]:
+                self._done.remove(before)
+                insort(self._done, after)
+        self._put(chunk, later)
+        self._put(other, place)
+
+    def _drop(self, place: int) -> None:
+        chunk = self._chunk_at.pop(place)
+        del self._place_of[chunk], self._places[bisect_left(self._places, place)]
+        if not self._unread.pop(chunk):
+            del self._done[bisect_left(self._done, place)]
+        del self._holder[self._slot_of.pop(chunk)]
 
     def _prune(self) -> None:
         """Make room for one chunk, if that can be done.
 
-        Two pointers walk the queue.  The first drops chunks that were read in full;
-        `w0` of the queue behind it the second drops whatever it meets.  With a `w0` of
+        libhdf5 has two pointers that walk the queue.  The first drops chunks that were read in
+        full; `w0` of the queue behind it the second drops whatever it meets.  With a `w0` of
         1 the second never begins, and the cache may outgrow its bytes.
         """
-        head, step = int(len(self._unread) * self.w0), 0
-        first = second = self._behind[_END]
-        while first != _END and len(self._unread) >= self.room:
-            later = self._behind[first]
-            if not self._unread[first]:
-                if second == first:
-                    second = later
-                self._drop(first)
-            elif step >= head:
-                dropped, second = second, self._behind[second]
-                self._drop(dropped)
-                if dropped == first:
-                    later = second
-            first = later
-            step += 1
-        self.steps += step
+        needed = len(self._places) - self.room + 1
+        if needed <= 0:
+            return
+        head = int(len(self._places) * self.w0)
+        behind = self._places[head:]
+        end = behind[0] if behind else self.steps
+        for place in self._done[: bisect_left(self._done, end)][:needed]:
+            self._drop(place)
+            needed -= 1
+        for place in behind[:needed]:
+            chunk = self._chunk_at.get(place)
+            done = chunk is not None and not self._unread[chunk]
+            self._drop(place if done else self._places[0])

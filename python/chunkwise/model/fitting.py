@@ -23,22 +23,22 @@ NOMINAL: Final[Mapping[tuple[str, bool], Rates]] = {
     ("libhdf5", False): Rates(
         walk_s=1e-4, call_s=1e-6, touch_s=1e-6, crowd_s=5e-7, load_s=3e-6, piece_s=5e-7,
         run_s=2e-8, copy_s=2e-10, fetch_s=1e-10, index_s=1e-6, fresh_s=2e-10, irregular_s=2e-8,
-        page_s=5e-7, far_s=1e-7,
+        page_s=5e-7, far_s=1e-7, strip_s=1.8e-8,
     ),
     ("libhdf5", True): Rates(
         walk_s=5e-4, call_s=1e-6, touch_s=1e-6, crowd_s=5e-7, load_s=5e-6, piece_s=5e-7,
         run_s=2e-8, copy_s=2e-10, fetch_s=3e-10, index_s=1e-5, fresh_s=2e-10, irregular_s=2e-8,
-        page_s=5e-7, far_s=1e-7,
+        page_s=5e-7, far_s=1e-7, strip_s=1.8e-8,
     ),
     (CHUNKWISE, False): Rates(
-        walk_s=3e-4, call_s=1e-6, touch_s=5e-7, crowd_s=1e-8, load_s=3e-6, piece_s=1e-8,
-        run_s=1e-8, copy_s=1e-10, fetch_s=1e-10, index_s=1e-6, fresh_s=2e-10, irregular_s=1e-10,
-        page_s=5e-7, far_s=1e-7,
+        walk_s=3e-4, call_s=1e-6, touch_s=5e-7, crowd_s=1e-8, load_s=3e-6, piece_s=4e-9,
+        run_s=5e-9, copy_s=1e-10, fetch_s=5e-11, index_s=1e-6, fresh_s=2e-10, irregular_s=1e-10,
+        page_s=5e-7, far_s=1e-7, strip_s=1.8e-8,
     ),
     (CHUNKWISE, True): Rates(
         walk_s=5e-4, call_s=1e-6, touch_s=5e-7, crowd_s=1e-8, load_s=3e-6, piece_s=5e-7,
-        run_s=1e-8, copy_s=1e-10, fetch_s=3e-10, index_s=5e-6, fresh_s=2e-10, irregular_s=1e-10,
-        page_s=5e-7, far_s=1e-7,
+        run_s=5e-9, copy_s=1e-10, fetch_s=3e-10, index_s=5e-6, fresh_s=2e-10, irregular_s=1e-10,
+        page_s=5e-7, far_s=1e-7, strip_s=1.8e-8,
     ),
 }  # fmt: skip
 # The logarithm of a ratio from which on a measurement counts less and less.

@@ -33,6 +33,8 @@ LOAD_S: Final = 1e-5
 # is judged by.
 _FOUND_S: Final = 4e-6
 _STARTED_S: Final = 5e-5
+# To fill a sieve buffer from memory, besides its bytes.
+_FILLED_S: Final = 5e-7
 # To find, fetch and start one from storage that is neither memory nor slow: a disk or an object
 # store takes 10 ms.
 STORED_LOAD_S: Final = 3e-4
@@ -77,6 +79,9 @@ def nominal_s(
     """Predict the seconds of patterns, each as often as its weight says."""
     total = 0.0
     rates = replace(_OUR_RATES if reader.name == CHUNKWISE else _RATES, load_s=load_s)
+    if chunks is None and reader.name != CHUNKWISE:
+        # No chunk is found for a buffer; filled from storage, it takes what one does.
+        rates = replace(rates, piece_s=max(_FILLED_S, load_s - LOAD_S))
     machine = Machine({"libhdf5": rates}, {"libhdf5": rates})
     codec = CODEC if filtered and chunks is not None else Codec("none")
     for one in patterns:

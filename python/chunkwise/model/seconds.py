@@ -39,6 +39,7 @@ class Rates:
     # too small for huge pages.
     page_s: float = 0.0
     far_s: float = 0.0  # Seconds more for each run that is far in memory from the one before
+    strip_s: float = 0.0  # Seconds for each group of runs at equal distances
 
 
 RATES: Final = tuple(one.name for one in fields(Rates))
@@ -166,8 +167,8 @@ def terms(found: Traffic, chunk_stored_nbytes: float) -> tuple[float, ...]:
         found.operations,
         found.touches,
         found.crowd,
-        found.loads + found.partial + found.sieves,
-        found.pieces,
+        found.loads + found.partial,
+        found.pieces + found.sieves,
         found.runs,
         found.selected_nbytes,
         fetched,
@@ -176,6 +177,7 @@ def terms(found: Traffic, chunk_stored_nbytes: float) -> tuple[float, ...]:
         found.irregular,
         found.small_nbytes / _PAGE_NBYTES,
         found.far,
+        found.strips,
     )
 
 
@@ -197,6 +199,7 @@ _PARTS: Final[Mapping[str, str]] = {
     "irregular_s": "copying",
     "page_s": "copying",
     "far_s": "copying",
+    "strip_s": "copying",
     "fetch_s": "storage",
 }
 PARTS: Final = ("calls", "chunks", "filters", "copying", "storage")

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final
 
 import numpy as np
 
+from chunkwise.model.chunk_cache import ChunkCache
 from chunkwise.model.cost import Shape, Stored, decodes_by_size, decodes_of_walk
 from chunkwise.model.geometry import Axis, touched_along
 from chunkwise.model.readers import CHUNKWISE, Reader
@@ -40,6 +41,8 @@ HUGE_NBYTES: Final = 4 << 20
 # Runs that are so far apart are not fetched ahead by processors, whose caches hold about so much.
 _FAR_NBYTES: Final = 512
 _NEAR_NBYTES: Final = 4 << 20
+# What they fetch beside a run, as neighbours of its lines.
+_FETCHED_NBYTES: Final = 128
 # What they fetch at a time, and how much of that they hold until a walk comes back to it.
 _LINE_NBYTES: Final = 64
 _LINES_HELD: Final = (1 << 20) // _LINE_NBYTES
@@ -105,6 +108,8 @@ class Traffic:
     pieces_nbytes: float = 0.0
     # Pieces and runs that no processor's cache holds, each far from the one before.
     far: float = 0.0
+    # Of chunkwise: groups of runs that lie at equal distances, in a chunk and in memory.
+    strips: float = 0.0
 
     def fetched_nbytes(self, chunk_stored_nbytes: float) -> float:
         """Tell how many bytes come from storage that has a chunk as so many."""
@@ -182,12 +187,12 @@ def _walked(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
     decodes = _decodes(stored, pattern, reader)
     # A cache cannot make a chunk load more often than it is touched.
     loads = min(float(touches), decodes * walk.chunk_count)
-    runs = touches * _runs_per_touch(stored, pattern.block)
     selected = float(math.prod(stored.shape) * stored.itemsize)
     chunks = math.prod(stored.grid)
     return _completed(
-        stored, pattern, reader, walk.operations, touches, chunks, loads, runs, selected, each
-    )
+        stored, pattern, reader, walk.operations, touches, chunks, loads, _copied(stored, pattern),
+        selected, each,
+    )  # fmt: skip
 
 
 def _decodes(stored: Stored, pattern: Pattern, reader: Reader) -> float:
@@ -215,19 +220,18 @@ def _scattered(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
         # The first blocks of a walk in order.
         distinct = max(min(touches, walk.chunk_count * share), 1.0)
         loads = min(touches, distinct * _decodes(stored, pattern, reader))
-    runs = touches * _runs_per_touch(stored, pattern.block)
     selected = math.prod(stored.shape) * stored.itemsize * share
     return _completed(
-        stored, pattern, reader, operations, touches, distinct, loads, runs, selected, each
-    )
+        stored, pattern, reader, operations, touches, distinct, loads, _copied(stored, pattern),
+        selected, each,
+    )  # fmt: skip
 
 
 def _listed(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
     """Follow the chunks of the selections that are given through a cache."""
     selections = pattern.selections or ()
     total = pattern.operations or len(selections)
-    room = reader.cache_nbytes // max(1, stored.chunk_nbytes)
-    cache: OrderedDict[Shape, None] = OrderedDict()
+    cache = _cache(stored, reader)
     met: set[Shape] = set()
     touches = loads = runs = selected = irregular = spanned = 0.0
     axes = range(len(stored.shape))
@@ -251,27 +255,48 @@ def _listed(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
         runs += float((elements / np.clip(last, 1, stored.chunks[-1])).sum())
         if chunks.followed is None:
             loads += chunks.count
-            cache.clear()
+            cache = _cache(stored, reader)
             continue
-        for chunk in chunks.followed:
-            met.add(chunk)
-            if chunk in cache:
-                cache.move_to_end(chunk)
-                continue
-            loads += 1
-            if room:
-                cache[chunk] = None
-                if len(cache) > room:
-                    cache.popitem(last=False)
+        met.update(chunks.followed)
+        loads += sum(cache(chunk, wanted) for chunk, wanted in chunks.followed.items())
     scale = total / max(1, len(selections))
     each = touches / max(1, len(selections))
-    runs = max(runs, touches)
+    copied = (max(1.0, runs / max(1.0, touches)), 1.0)
     distinct = min(loads, math.prod(stored.grid), max(len(met) * scale, 1.0))
     found = _completed(
-        stored, pattern, reader, total, touches * scale, distinct, loads * scale, runs * scale,
+        stored, pattern, reader, total, touches * scale, distinct, loads * scale, copied,
         selected * scale, each,
     )  # fmt: skip
     return replace(found, irregular=irregular * scale, spanned_nbytes=spanned * scale)
+
+
+def _cache(stored: Stored, reader: Reader) -> Callable[[Shape, int], bool]:
+    """Follow chunks through an empty cache: with its elements, whether each had to be loaded."""
+    room = reader.cache_nbytes // max(1, stored.chunk_nbytes)
+    if not room or not reader.nslots or reader.w0 is None:
+        kept: OrderedDict[Shape, None] = OrderedDict()
+
+        def by_age(chunk: Shape, _: int) -> bool:
+            load = chunk not in kept
+            kept[chunk] = None
+            kept.move_to_end(chunk)
+            if len(kept) > room:
+                kept.popitem(last=False)
+            return load
+
+        return by_age
+    cache = ChunkCache(min(room, reader.nslots), reader.w0, stored.chunk_nbytes)
+    grid, nslots, nbytes = stored.grid, reader.nslots, stored.itemsize
+    lengths = [(length, (length - 1).bit_length()) for length in grid]
+
+    def by_libhdf5(chunk: Shape, wanted: int) -> bool:
+        number = packed = 0
+        for at, (length, bits) in zip(chunk, lengths, strict=True):
+            # As `chunk_cache.slots` has it.
+            number, packed = number * length + at, packed << bits ^ at
+        return cache.access(number, packed % nslots, wanted * nbytes)
+
+    return by_libhdf5
 
 
 def _completed(
@@ -282,12 +307,13 @@ def _completed(
     touches: float,
     distinct: float,
     loads: float,
-    runs: float,
+    copied: tuple[float, float],  # Runs and strips of what a call takes of a chunk
     selected: float,
     each: float,
 ) -> Traffic:
     chunks = math.prod(stored.grid)
     ours = reader.name == CHUNKWISE
+    runs, strips = (touches * one for one in copied)
     pieces = pieces_nbytes = partial = 0.0
     if pattern.writes:
         # A chunk that is stored before it is full is read back, decoded and encoded again.
@@ -301,6 +327,10 @@ def _completed(
     elif not stored.filtered and (ours or stored.is_read_in_pieces(reader)):
         # Each run straight from the file: chunkwise keeps no chunk that is stored as it is.
         pieces, runs, loads, pieces_nbytes = runs, 0.0, 0.0, selected
+        if ours and pattern.selections is None:
+            # Out of the map of the file, in lines of memory.
+            length, apart = _stride(stored, pattern.block, stored.chunks)
+            pieces_nbytes *= min(apart, length + _FETCHED_NBYTES) / length
     # chunkwise decodes the next steps' chunks of a walk ahead.
     ahead = ours and not pattern.scattered and pattern.selections is None
     abreast = max(each, min(loads, 16.0)) if ahead else each
@@ -326,6 +356,7 @@ def _completed(
             pieces,
             (runs, selected, 1 - loads / max(1.0, touches)),
         ),
+        strips=strips if ours else 0.0,
         indexed=float(chunks if ours and not pattern.writes else distinct),
         seeks=max(1.0, (loads + partial or pieces) / _chunks_in_a_row(stored, pattern)),
     )
@@ -387,10 +418,14 @@ def _along(stored: Stored, block: Sequence[int]) -> list[tuple[int, int, int]]:
     return list(zip(stored.shape, block, stored.chunks, strict=True))
 
 
-def _runs_per_touch(stored: Stored, block: Shape) -> float:
-    """Count the runs that a block's part in one chunk is copied by, on average."""
-    part, length, joined = 1.0, 1.0, True
-    for extent, side, chunk in reversed(_along(stored, block)):
+def _copied(stored: Stored, pattern: Pattern) -> tuple[float, float]:
+    """Count runs and strips that a block's part in one chunk is copied by, on average.
+
+    A strip has the runs along one dimension: the first one beyond a run of which the part has
+    more than one element.  One that is far from the strip before counts twice.
+    """
+    part, length, joined, along, step, far = 1.0, 1.0, True, 1.0, stored.itemsize, False
+    for extent, side, chunk in reversed(_along(stored, pattern.block)):
         axis = Axis(extent, side, chunk)
         overlap = extent / axis.touches
         part *= overlap
@@ -398,7 +433,13 @@ def _runs_per_touch(stored: Stored, block: Shape) -> float:
             length *= overlap
             # The next dimension goes on where this one ended, in the chunk and in memory.
             joined = min(side, extent) == chunk and extent % chunk == 0
-    return max(1.0, part / length)
+        elif along == 1:
+            along = overlap
+        else:
+            far = far or (overlap > 1 and step >= _FAR_NBYTES)
+        step *= chunk
+    runs = max(1.0, part / length)
+    return runs, max(1.0, (1 + far) * runs / along)
 
 
 def _distance(stored: Stored, pattern: Pattern, found: Traffic) -> tuple[float, float]:
@@ -456,30 +497,51 @@ def _sieves(
     stored: Stored, pattern: Pattern, found: Traffic, length: float, distance: float
 ) -> float:
     """Count how often the sieve buffer is filled, or a long piece is read."""
-    each = found.pieces / max(1.0, found.operations)
-    if length >= SIEVE_NBYTES or (each > 1 and distance >= SIEVE_NBYTES):
-        # Each is read by itself, or with neighbours that nobody wants.
+    if length >= SIEVE_NBYTES:
         return found.pieces
-    span = each * (distance if each > 1 else length)
-    if span < SIEVE_NBYTES and (pattern.scattered or pattern.selections is not None):
-        nbytes = math.prod(stored.shape) * stored.itemsize
-        return max(1.0, found.operations * (1 - SIEVE_NBYTES / max(nbytes, SIEVE_NBYTES)))
-    if span < SIEVE_NBYTES:
-        # A call finds in the buffer what the neighbouring call before it left there.
-        whole = math.prod(stored.shape) * stored.itemsize
-        in_order = pattern.order is None or pattern.order == tuple(sorted(pattern.order))
-        return max(1.0, whole / SIEVE_NBYTES) if in_order else found.operations
-    return found.operations * -(-span // SIEVE_NBYTES)
+    if pattern.selections is not None:
+        each = found.pieces / max(1.0, found.operations)
+        # On average: a list need not be regular.
+        span = each * distance if each > 1 else length
+        fills = min(each, -(-span // SIEVE_NBYTES))
+    else:
+        fills, span = _fills(stored, pattern.block)
+    if span >= SIEVE_NBYTES:
+        return found.operations * fills
+    whole = math.prod(stored.shape) * stored.itemsize
+    if pattern.scattered or pattern.selections is not None:
+        return max(1.0, found.operations * (1 - SIEVE_NBYTES / max(whole, SIEVE_NBYTES)))
+    # A call finds in the buffer what the neighbouring call before it left there.
+    in_order = pattern.order is None or pattern.order == tuple(sorted(pattern.order))
+    return max(1.0, whole / SIEVE_NBYTES) if in_order else found.operations
+
+
+def _fills(stored: Stored, block: Shape) -> tuple[float, float]:
+    """Count the sieve buffers that a block of contiguous data takes; and the bytes it spans."""
+    fills, span, step = 1.0, float(stored.itemsize), float(stored.itemsize)
+    for extent, side in zip(reversed(stored.shape), reversed(block), strict=True):
+        number = min(side, extent)
+        beyond = (number - 1) * step + span
+        if step >= SIEVE_NBYTES or span >= SIEVE_NBYTES:
+            fills *= number
+        elif beyond >= SIEVE_NBYTES:
+            # Each buffer begins where a piece does.
+            fills = -(-beyond // SIEVE_NBYTES)
+        span, step = beyond, step * extent
+    return fills, span
 
 
 @dataclass(frozen=True, slots=True)
 class _Chunks:
     count: float
-    followed: Iterable[Shape] | None
+    followed: Mapping[Shape, int] | None  # With the elements that are wanted of each
 
 
 def _chunks_of(stored: Stored, parts: Sequence[Hyperslab]) -> _Chunks:
-    """List the chunks that a selection touches, each once; None if there are too many."""
+    """List the chunks that a selection touches, each once, as libhdf5 visits them.
+
+    None if there are too many.
+    """
     sides = [
         [_along_chunks(*bounds) for bounds in zip(*hyperslab, stored.chunks, strict=True)]
         for hyperslab in parts
@@ -487,14 +549,27 @@ def _chunks_of(stored: Stored, parts: Sequence[Hyperslab]) -> _Chunks:
     count = sum(math.prod(map(len, along)) for along in sides)
     if count > _MOST_FOLLOWED:
         return _Chunks(min(count, math.prod(stored.grid)), None)
-    found = dict.fromkeys(chunk for along in sides for chunk in product(*along))
-    return _Chunks(len(found), found)
+    found: dict[Shape, int] = {}
+    for along in sides:
+        for one in product(*along):
+            chunk = tuple(index for index, _ in one)
+            found[chunk] = found.get(chunk, 0) + math.prod(wanted for _, wanted in one)
+    return _Chunks(len(found), dict(sorted(found.items())))
 
 
-def _along_chunks(start: int, stride: int, count: int, block: int, chunk: int) -> list[int]:
-    if count == 1 or stride <= max(block, chunk):
-        # Without a gap that skips a chunk.
-        return list(range(start // chunk, (start + (count - 1) * stride + block - 1) // chunk + 1))
-    first = start + stride * np.arange(count, dtype=np.int64)
-    spans = (first // chunk, (first + block - 1) // chunk)
-    return sorted({i for low, high in zip(*spans, strict=True) for i in range(low, high + 1)})
+def _along_chunks(
+    start: int, stride: int, count: int, block: int, chunk: int
+) -> list[tuple[int, int]]:
+    """List the chunks along a dimension, with the elements that are wanted of each."""
+    end = start + (count - 1) * stride + block
+    first, last = start // chunk, (end - 1) // chunk
+    if count == 1 or stride == block:
+        numbers = range(first, last + 1)
+        return [(i, min(end, (i + 1) * chunk) - max(start, i * chunk)) for i in numbers]
+    edges = np.maximum(np.arange(first, last + 2, dtype=np.int64) * chunk - start, 0)
+    # Elements before each edge: whole blocks, and a part of the next one.
+    blocks = np.minimum(edges // stride, count)
+    part = np.where(blocks < count, np.minimum(edges - blocks * stride, block), 0)
+    wanted = np.diff(blocks * block + part)
+    met = np.flatnonzero(wanted)
+    return list(zip((met + first).tolist(), wanted[met].tolist(), strict=True))

@@ -11,15 +11,16 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from chunkwise import system
 from chunkwise.errors import ChunkwiseError, CrashedError
 from chunkwise.inspection.records import plain
-from chunkwise.measure.process import python
-from chunkwise.measure.schedule import Step
 from chunkwise.memory import free_nbytes
 from chunkwise.names import HDF5_ERRORS, printable
+
+if TYPE_CHECKING:
+    from chunkwise.measure.schedule import Step
 
 # Not even a machine with less memory free can do with less.
 _LEAST_NBYTES: Final = 2 << 30
@@ -58,6 +59,9 @@ class Running:
         return self.result
 
     def _followed(self, given: tuple[Any, ...]) -> Any:
+        # Not needed before the first drawing, and large.
+        from chunkwise.measure.process import python
+
         limit_s = _limit_s(self.what)
         # The thread that starts it outlives it: the end of that thread would end it on Linux.
         with self._lock:
@@ -145,7 +149,8 @@ def main() -> None:
 
     _bound()
     # What libraries print must not reach the stream of answers.
-    with os.fdopen(os.dup(1), "wb") as stream:
+    # A server that has ended hears nothing: then this ends, too.
+    with contextlib.suppress(BrokenPipeError), os.fdopen(os.dup(1), "wb") as stream:
         os.dup2(2, 1)
 
         def say(kind: str, found: Any) -> None:

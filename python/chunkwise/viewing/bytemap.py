@@ -1,19 +1,25 @@
-"""Which bytes of a file belong to a dataset, which to others, and which to none?"""
+"""Which bytes of a file belong to a dataset, which to others, and which to its metadata?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 import h5py
 import numpy as np
 import numpy.typing as npt
 
+from chunkwise import _native, system
+from chunkwise.inspection.format import free_nbytes
 from chunkwise.names import HDF5_ERRORS
 from chunkwise.viewing.source import listing
 
 BINS: Final = 512
+# A reader of metadata fetches parts of the file that are worth a request: 10 ms, 1 GB/s.
+_COST: Final = (10_000_000, 1_000_000_000, 1 << 30, 1)
 Numbers = npt.NDArray[np.float64]
 
 
@@ -52,6 +58,64 @@ class Spans:
             return np.zeros(BINS)
         found: Numbers = np.diff(np.interp(edges, places, before, left=0.0)) / np.diff(edges)
         return np.clip(found, 0.0, 1.0)
+
+
+@dataclass
+class _Noted:
+    """A local file, whose metadata is read in parts that are noted."""
+
+    descriptor: int
+    size: int
+    cost: tuple[int, int, int, int] = _COST
+    parts: set[tuple[int, int]] = field(default_factory=set)
+
+    def read_ranges(self, ranges: Sequence[tuple[int, int]], /) -> list[bytes]:
+        self.parts.update(ranges)
+        return [system.pread(self.descriptor, nbytes, at) for at, nbytes in ranges]
+
+    read_metadata = read_ranges
+
+    def expect_metadata(self, ranges: Sequence[tuple[int, int]], /) -> None:
+        pass
+
+    def interrupt(self) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Rest:
+    """What a file holds beside the data of its datasets."""
+
+    metadata: Spans  # Parts of the file in which all of it lies, of 16 KiB each
+    metadata_nbytes: int
+    free_nbytes: int  # What the file keeps track of
+    # Space that nothing leads to, and values of variable length
+    unaccounted_nbytes: int
+
+    @classmethod
+    def of(cls, path: str, file: h5py.File) -> Rest | None:
+        """Read the metadata of a local file, which is open; None where only libhdf5 can."""
+        with Path(path).open("rb") as stream:
+            noted = _Noted(stream.fileno(), os.fstat(stream.fileno()).st_size)
+            metadata = _native.Metadata.of_storage(_native.Storage(noted))
+            found = None if metadata is None else metadata.account()
+        if found is None:
+            return None
+        starts, nbytes = np.array(sorted(noted.parts), np.float64).reshape(-1, 2).T
+        free = free_nbytes(file)
+        # As `inspect` has it.
+        lost = max(0, found["unaccounted_nbytes"] - free)
+        return cls(Spans(starts, starts + nbytes), found["nbytes"], free, lost)
+
+    def shares(self, file_nbytes: int, data: Numbers) -> Numbers:
+        """Tell how much of each equal part of the file is metadata, where `data` holds the rest.
+
+        Parts have some of it, and not all: what is known of the whole is spread over them.
+        """
+        most = np.minimum(self.metadata.shares(file_nbytes), 1.0 - data)
+        known = self.metadata_nbytes * BINS / max(1, file_nbytes)
+        found: Numbers = most * min(1.0, known / max(most.sum(), 1e-300))
+        return found
 
 
 def all_spans(datasets: Iterable[h5py.Dataset]) -> Spans:

@@ -34,6 +34,7 @@ class Plane:
 
     vertical: int | None
     horizontal: int
+    at: tuple[int, ...]  # The chunk's index along each of the others
     places: npt.NDArray[np.uint64]  # Their positions in the grid
     chosen: Integers | None  # Their numbers in the list of all chunks; None for all of them
     rows: Integers | None  # None where `places` ascend, from `first` on
@@ -92,11 +93,18 @@ class ChunkMap:
             found = found - found // length * length
         return found.astype(np.int64)
 
+    @property
+    def _is_whole(self) -> bool:
+        """Whether each chunk was written: then none need be searched for."""
+        return self.positions.size == math.prod(self.grid)
+
     def plane(self, vertical: int | None, horizontal: int, at: Sequence[int]) -> Plane:
         """Choose the chunks of two dimensions; `at` is the chunk index along each of the others.
 
         Without a vertical dimension there is one row.
         """
+        if self._is_whole:
+            return Plane(vertical, horizontal, tuple(at), self.positions, None, None, 0)
         shown = {vertical, horizontal}
         key = (vertical, horizontal, *(0 if axis in shown else i for axis, i in enumerate(at)))
         found = self._planes.get(key)
@@ -113,7 +121,9 @@ class ChunkMap:
                 rows, chosen = rows[order], order if chosen is None else chosen[order]
             slower = range(vertical or 0)
             first = sum(at[axis] * self._strides()[axis] for axis in slower if axis not in shown)
-            found = Plane(vertical, horizontal, self._places(chosen), chosen, rows, first)
+            found = Plane(
+                vertical, horizontal, tuple(at), self._places(chosen), chosen, rows, first
+            )
             # One is looked at at a time.
             self._planes = {key: found}
         return found
@@ -140,6 +150,8 @@ class ChunkMap:
 
         NaN where no chunk of a cell was written.
         """
+        if self._is_whole:
+            return self._tile_of_all(plane, what, level, at)
         (down, right), (row, column) = level, at
         high, wide = SIDE << down, SIDE << right
         counts, sums = np.zeros(SIDE * SIDE, np.int64), np.zeros(SIDE * SIDE)
@@ -156,11 +168,7 @@ class ChunkMap:
                 )
                 cells = ((rows - row * high) >> down) * SIDE + columns
             chosen = part if plane.chosen is None else plane.chosen[part]
-            if what == "mask":
-                # The share of chunks for which a filter was skipped.
-                values = self.masks[chosen] != 0 if self.masks.size else np.zeros(len(columns))
-            else:
-                values = (self.nbytes if what == "stored" else self.addresses)[chosen]
+            values = self._values(what)[chosen]
             inside = (columns >= 0) & (columns < SIDE)
             if not inside.all():
                 cells, values = cells[inside], values[inside]
@@ -169,6 +177,37 @@ class ChunkMap:
         with np.errstate(invalid="ignore", divide="ignore"):
             found: Floats = (sums / counts).astype(np.float32)
         return found
+
+    def _values(self, what: str) -> npt.NDArray[Any]:
+        if what == "mask":
+            # The mean is the share of chunks for which a filter was skipped.
+            return self.masks != 0 if self.masks.size else np.zeros(self.positions.size, np.bool_)
+        return self.nbytes if what == "stored" else self.addresses
+
+    def _tile_of_all(
+        self, plane: Plane, what: str, level: tuple[int, int], at: tuple[int, int]
+    ) -> Floats:
+        """Average the cells of a tile of a dataset whose chunks were all written."""
+        shown = {plane.vertical, plane.horizontal}
+        index = tuple(slice(None) if axis in shown else i for axis, i in enumerate(plane.at))
+        values = self._values(what).reshape(self.grid)[index]
+        if plane.vertical is None:
+            values = values[None]
+        elif plane.vertical > plane.horizontal:
+            values = values.T
+        found = np.full((SIDE, SIDE), np.nan, np.float32)
+        sides = [SIDE << one for one in level]
+        part = values[tuple(slice(i * n, (i + 1) * n) for i, n in zip(at, sides, strict=True))]
+        if part.size:
+            begins = [np.arange(0, n, 1 << one) for n, one in zip(part.shape, level, strict=True)]
+            sums = part
+            for axis in (1, 0):
+                sums = np.add.reduceat(sums, begins[axis], axis, np.float64)
+            high, wide = (
+                np.diff(one, append=n) for one, n in zip(begins, part.shape, strict=True)
+            )
+            found[: sums.shape[0], : sums.shape[1]] = sums / np.outer(high, wide)
+        return found.ravel()
 
     def one(self, index: Sequence[int]) -> Mapping[str, Any]:
         """Say where one chunk lies; no address if it was never written."""

@@ -134,8 +134,6 @@ class Costs:
                 raise UsageError(f"chunk shape '{printable(chunk)}' does not fit the dataset")
         layout = Layout(shape, str(Pipeline.parse(filters)) if filters else self.layout.filters)
         who = reader(tried.reader) if tried.reader else this_process()
-        if who.nslots is None:
-            raise UsageError("chunkwise is shown beside each reader: name another for --for")
         return Setting(layout, who).with_cache(int(cache) if cache else None)
 
     # --- answers --------------------------------------------------------------------------
@@ -151,6 +149,9 @@ class Costs:
                     "text": text,
                     "words": self._in_words(access, pattern),
                     "first": self._first(access),
+                    "block": None
+                    if access.has_unions or len(access.slabs or ()) > 1
+                    else access.block,
                     "now": self._row(pattern, now),
                     "then": self._row(pattern, then),
                 }

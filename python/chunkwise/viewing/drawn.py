@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ class Drawn:
     dimensions: str = ""  # Down and across, or across alone: names or numbers
     at: str = ""  # An element in that plane
     colour: str = ""
+    zoom: str = ""  # Ranges of elements down and across, or across alone
 
     def view(self, facts: DatasetFacts) -> dict[str, Any]:
         """Say it as the page does."""
@@ -38,10 +40,17 @@ class Drawn:
             if any(i >= n for i, n in zip(place, shape, strict=True)):
                 raise UsageError(f"--at {printable(self.at)} is outside the dataset")
             found["at"] = place
+        if self.zoom:
+            ranges = [tuple(map(int, one)) for one in _RANGE.findall(self.zoom)]
+            said = ",".join(f"{begin}:{end}" for begin, end in ranges)
+            if said != self.zoom or len(ranges) > 2 or any(a >= b for a, b in ranges):
+                raise UsageError("--zoom: elements down and across, such as 0:50,100:200")
+            found["zoom"] = ranges
         return found
 
 
 USUAL: Final = Drawn()
+_RANGE: Final = re.compile("([0-9]{1,19}):([0-9]{1,19})")
 
 
 def _axis(word: str, names: list[str], rank: int) -> int:

@@ -19,8 +19,9 @@ MOST_FRAMES: Final = 6_000
 def film(walk: Iterable[Any], operations: int, found: Costs, setting: Setting) -> dict[str, Any]:
     """Follow the first reads of a walk through the cache of a setting's reader, chunk by chunk.
 
-    Each frame has the number of its read, a chunk by its number in the grid, whether it had to be
-    loaded, and the chunks that were dropped for it.
+    Each frame has the number of its read, a chunk by its number in the grid, its slot, whether it
+    had to be loaded, the chunks that were dropped for it, and the chunk that follows
+    it in the cache's queue (-1 at its end), from whose front chunks are dropped.
     """
     chunk, who = setting.layout.chunks, setting.reader
     if chunk is None or who.nslots is None or who.w0 is None:
@@ -31,7 +32,7 @@ def film(walk: Iterable[Any], operations: int, found: Costs, setting: Setting) -
     cache = ChunkCache(room, who.w0, nbytes)
     grid = chunk_counts(shape, chunk)
     reads: list[tuple[Any, Any]] = []
-    frames: list[tuple[int, int, bool, list[int]]] = []
+    frames: list[tuple[int, int, int, bool, list[int], int]] = []
     held: set[int] = set()
     for number, selection in enumerate(walk):
         if number == operations:
@@ -51,11 +52,13 @@ def film(walk: Iterable[Any], operations: int, found: Costs, setting: Setting) -
             # What does not fit the cache passes by it.
             is_load = cache.access(one, slot, wanted) if room else True
             now = cache.held if is_load and room else held
-            frames.append((number, one, is_load, sorted(held - now)))
+            behind = cache.behind(one) if room else -1
+            frames.append((number, one, slot, is_load, sorted(held - now), behind))
             held = now
     return {
         "grid": grid,
         "room": room,
+        "nslots": who.nslots,
         "operations": operations,
         "reads": reads,
         "frames": frames,

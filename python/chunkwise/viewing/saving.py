@@ -11,13 +11,13 @@ from typing import Any, Final
 import numpy as np
 
 from chunkwise.errors import CannotWriteError, UsageError
-from chunkwise.files.durable import write_whole
+from chunkwise.files.durable import require_free, write_whole
 from chunkwise.inspection.records import plain
 from chunkwise.names import printable
 from chunkwise.viewing.chunkmap import SIDE, VALUES
 from chunkwise.viewing.costs import NOTHING
 from chunkwise.viewing.document import document
-from chunkwise.viewing.session import Session
+from chunkwise.viewing.session import Session, usual_reads
 
 # Datasets that are saved, the worst and largest; measuring each takes some seconds.
 _MOST_DATASETS: Final = 5
@@ -25,10 +25,15 @@ _MOST_DATASETS: Final = 5
 _CELLS: Final = 128
 
 
-def save(session: Session, page: str) -> None:
-    """Write the page of a session into a file."""
+def check_name(page: str, *, force: bool) -> None:
+    """Refuse a name that no page should have, or that is taken."""
     if Path(page).suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"{printable(page)}: the page is HTML: name it PAGE.html")
+    require_free(page, force=force)
+
+
+def save(session: Session, page: str) -> None:
+    """Write the page of a session into a file."""
     if session.drawn.colour == "values":
         raise UsageError("--colour values: a saved page has none of the values")
     try:
@@ -40,11 +45,10 @@ def save(session: Session, page: str) -> None:
 def saved_page(session: Session) -> str:
     """Write the page of a session, for which nobody needs chunkwise or the file."""
     first = session.first() | session.facts({})
-    if first["chosen"] is None:
-        chosen = session.worst()[:_MOST_DATASETS]
-        first["chosen"] = chosen[0] if chosen else None
-    else:
-        chosen = [first["chosen"]]
+    chosen = session.worst(session.full)[:_MOST_DATASETS]
+    if session.dataset is not None:
+        chosen = [session.chosen] if session.chosen is not None else []
+    first["chosen"] = next(iter(chosen), None)
     saved: dict[str, Any] = {"views": {}, "answers": {}}
     for number in chosen:
         _save(session, number, saved)
@@ -62,9 +66,7 @@ def _save(session: Session, number: int, saved: dict[str, Any]) -> None:
     if not session.is_drawn(facts):
         return
     shape = facts.shape or ()
-    reads = reads or [*(f"line:{d}" for d, n in enumerate(shape) if n > 1), "plane:0"]
-    if sum(n > 1 for n in shape) < 2:
-        reads = ["random:1000", "all"]
+    reads = reads or usual_reads(shape)
     session.measure(_words(asked))
     costs = {**asked, "read": reads, **plain(session.tried if is_first else NOTHING)}
     _answer(session, saved, "costs", costs)

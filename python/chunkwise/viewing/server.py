@@ -101,7 +101,8 @@ class Server(ThreadingHTTPServer):
 
     def until_left(self) -> None:
         """Serve until the page is closed, or Ctrl-C."""
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        for work in (self.session.prepare, self.serve_forever):
+            threading.Thread(target=work, daemon=True).start()
         try:
             while not self.viewers.are_gone:
                 time.sleep(0.2)

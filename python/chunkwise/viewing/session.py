@@ -6,24 +6,27 @@ anything.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Final
 
 import numpy as np
 
+from chunkwise import system
 from chunkwise.errors import ChunkwiseError, DatasetNotFoundError, UsageError
 from chunkwise.files.contained import Outcome, contained_each
 from chunkwise.files.opening import find_dataset, full_name
 from chunkwise.inspection import DatasetFacts, FileFacts, Finding, ObjectFacts, inspect
 from chunkwise.inspection.finding import SEVERITIES
 from chunkwise.inspection.records import plain
-from chunkwise.names import printable, shell_word
+from chunkwise.names import HDF5_ERRORS, printable, shell_word
 from chunkwise.viewing.apart import Running
-from chunkwise.viewing.bytemap import Numbers, Spans, all_spans
+from chunkwise.viewing.bytemap import Numbers, Rest, Spans, all_spans
 from chunkwise.viewing.chunkmap import SIDE, VALUES, ChunkMap
 from chunkwise.viewing.costs import NOTHING, Costs, Tried
 from chunkwise.viewing.drawn import USUAL, Drawn
@@ -35,6 +38,7 @@ from chunkwise.viewing.traced import Traced
 _MAPS_KEPT: Final = 2
 # More datasets take seconds to list.
 _MOST_MAPPED: Final = 5_000
+_MOST_LINES: Final = 6
 Asked = Mapping[str, Sequence[str]]
 
 
@@ -54,6 +58,7 @@ class Session:
     known: FileFacts | None = None  # What `inspect` has said of the file, or of `dataset`
     # Gives the facts with a sample, once.
     looks: Iterator[Outcome[Looked]] | None = None
+    _asking: int = -1  # A pipe: a byte lets it begin
     _maps: OrderedDict[int, ChunkMap] = field(default_factory=OrderedDict)
     _work: Running | None = None
     _costs: dict[int, Costs] = field(default_factory=dict)
@@ -73,25 +78,27 @@ class Session:
         found: FileFacts | None = None,  # What `inspect` has found for these reads
     ) -> Session:
         """Look at a file, in processes of their own: libhdf5 crashes on some damaged files."""
-        # Both begin now: later, other threads may hold locks that a copy of this process never
-        # gets back.  What is far away is sampled only as it is looked at.
+        # Both processes begin now: later, other threads may hold locks that a copy of this process
+        # never gets back.  The second waits until the page asks for what it finds.  What is far
+        # away is not sampled.
         source = Source(path)
         quick = partial(look, path, sample=False, metadata=False)
         works = [partial(quick, dataset=dataset, access=access)]
+        waiting, asking = os.pipe()
         if not source.is_far and (found is None or dataset is not None):
-            works.append(partial(look, path, sample=True, metadata=True))
-        looks = contained_each(((work, source.shown) for work in works), len(works))
+            works.append(partial(_when_asked, waiting, asking, path))
+        looks = contained_each(((work, source.shown) for work in works), 1)
         facts, requests = next(looks).get()
         made = cls(
             path, facts, None, tuple(access), tried, drawn, trace, requests, found,
-            None if source.is_far else looks,
+            None if source.is_far else looks, asking,
         )  # fmt: skip
         if dataset is not None:
             made._choose(dataset)
         elif tried != Tried(reader=tried.reader):
             raise UsageError("--chunk, --filter and --cache are tried for one dataset: name it")
         elif drawn != USUAL:
-            raise UsageError("--draw, --at and --colour are for one dataset: name it")
+            raise UsageError("--draw, --at, --colour and --zoom are for one dataset: name it")
         return made
 
     def _choose(self, dataset: str) -> None:
@@ -125,7 +132,7 @@ class Session:
 
     def first(self) -> dict[str, Any]:
         """Say what the page shows at once."""
-        chosen = None if self.dataset is None else self._numbers[self.dataset]
+        chosen = self.chosen
         return {
             **self._described(self.quick),
             "chosen": chosen,
@@ -139,12 +146,17 @@ class Session:
         }
 
     @cached_property
-    def _full(self) -> FileFacts:
+    def full(self) -> FileFacts:
+        """What `inspect` says of the file, with a sample of its data."""
         if self.known is not None and self.dataset is None:
             return self.known
         if self.source.is_far:
             return self.quick
-        found = next(self.looks).get()[0] if self.looks is not None else inspect(self.path)
+        if self.looks is None:
+            found = inspect(self.path)
+        else:
+            os.write(self._asking, b".")
+            found = next(self.looks).get()[0]
         if self.known is None:
             return found
         others = [one for one in found.findings if one.path != self.dataset]
@@ -155,7 +167,7 @@ class Session:
     def facts(self, _: Asked) -> dict[str, Any]:
         """Say what a sample of the data shows, too, and what opening the file costs."""
         with self._slow:
-            return self._described(self._full)
+            return self._described(self.full)
 
     def _described(self, facts: FileFacts) -> dict[str, Any]:
         far = self.source.is_far
@@ -173,10 +185,24 @@ class Session:
             else [{"what": fix.tool, "line": fix.text} for fix in facts.commands],
         }
 
-    def worst(self) -> list[int]:
+    @cached_property
+    def chosen(self) -> int | None:
+        """The dataset that is shown first, by its number: the one named, or the worst one."""
+        if self.dataset is not None:
+            return self._numbers[self.dataset]
+        return next(iter(self.worst(self.quick)), None)
+
+    def prepare(self) -> None:
+        """List the chunks that are drawn first, while the browser starts."""
+        facts = None if self.chosen is None else self.quick.objects[self.chosen].dataset
+        if facts is not None and facts.chunks is not None and self.is_drawn(facts):
+            with suppress(ChunkwiseError, *HDF5_ERRORS):
+                self.chunks({"dataset": [str(self.chosen)]})
+
+    def worst(self, facts: FileFacts) -> list[int]:
         """List datasets by their numbers: those with the worst findings first, then large ones."""
         ranks: dict[str | None, int] = {}
-        for one in self._full.findings:
+        for one in facts.findings:
             rank = SEVERITIES.index(one.severity)
             ranks[one.path] = max(rank, ranks.get(one.path, 0))
         rows = [(i, one) for i, one in enumerate(self.quick.objects) if one.dataset is not None]
@@ -211,7 +237,7 @@ class Session:
         found["dimensions"] = [None if name is None else printable(name) for name in names]
         for key in ("dtype", "filters", "fill_value", "unlisted"):
             found[key] = None if found[key] is None else printable(found[key])
-        return found | {"sources": None}
+        return found | {"sources": None, "reads": usual_reads(facts.shape or ())}
 
     def _map(self, asked: Asked) -> ChunkMap:
         number, one, _ = self._object(asked)
@@ -253,19 +279,27 @@ class Session:
         return found.tile(plane, what, (down, right), (row, column)).tobytes()
 
     @cached_property
-    def _filled(self) -> Numbers:
+    def _filled(self) -> tuple[Numbers, Rest | None]:
         with self.source.file() as file:
             datasets = [one.path for one in self.quick.objects if one.dataset is not None]
             found = all_spans(find_dataset(file, path) for path in datasets[:_MOST_MAPPED])
-        return found.shares(self.quick.nbytes)
+            rest = None if self.source.is_far else Rest.of(self.path, file)
+        return found.shares(self.quick.nbytes), rest
 
     def bytes_of(self, asked: Asked) -> dict[str, Any]:
-        """Say which part of each part of the file holds a dataset's data, and that of others."""
+        """Say how much of each equal part of the file is a dataset's data, others', metadata."""
         _, one, _ = self._object(asked)
+        nbytes = self.quick.nbytes
         with self._slow, self.source.dataset(one.path) as dataset:
-            own = Spans.of(dataset).shares(self.quick.nbytes)
-            others = np.clip(self._filled - own, 0.0, 1.0)
-        return {"own": np.round(own, 4).tolist(), "others": np.round(others, 4).tolist()}
+            own = Spans.of(dataset).shares(nbytes)
+            filled, rest = self._filled
+        shares = {"own": own, "others": np.clip(filled - own, 0.0, 1.0)}
+        known = {}
+        if rest is not None:
+            shares["metadata"] = rest.shares(nbytes, np.maximum(filled, own))
+            for name in ("metadata_nbytes", "free_nbytes", "unaccounted_nbytes"):
+                known[name] = getattr(rest, name)
+        return {name: np.round(one, 5).tolist() for name, one in shares.items()} | known
 
     def chunk(self, asked: Asked) -> Mapping[str, Any]:
         """Say where one chunk lies."""
@@ -343,10 +377,13 @@ class Session:
         elif what == "write":
             said = found.written(tried, then)
             assert said is not None
-            if not _text(asked, "out").strip():
+            out = _text(asked, "out")
+            if not out.strip():
                 raise UsageError("name the new file")
+            if os.path.lexists(out):
+                raise UsageError(f"{printable(out)} exists: give the new file another name")
             given = (
-                _text(asked, "out"), found.path,
+                out, found.path,
                 said["chunk"] or None, said["filters"] or None,
             )  # fmt: skip
         else:
@@ -389,6 +426,24 @@ class Session:
             "picture": self.picture,
             "work": self.work,
         }
+
+
+def _when_asked(waiting: int, asking: int, path: str) -> Looked:
+    """Look at a file with a sample of its data, once a pipe says so."""
+    if system.FORKS:
+        # If this process held it too, it would wait for ever when the other has ended.
+        os.close(asking)
+    if not os.read(waiting, 1):
+        raise UsageError("nobody wants to know")
+    return look(path, sample=True, metadata=True)
+
+
+def usual_reads(shape: Sequence[int]) -> list[str]:
+    """Give the reads that are shown where nobody states any."""
+    axes = [axis for axis, extent in enumerate(shape) if extent > 1][:_MOST_LINES]
+    if len(axes) < 2:
+        return ["all", "random:1000"]
+    return [*(f"line:{axis}" for axis in axes), f"plane:{axes[0]}"]
 
 
 def _logical_nbytes(one: ObjectFacts) -> int:

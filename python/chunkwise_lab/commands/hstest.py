@@ -79,8 +79,8 @@ def command(
 ) -> int:
     """Read complex selections of FILE, check every element, and say how long it took.
 
-    DATASET is by default the largest chunked one. Exit code 1 means that a reader gave another
-    value than the element has, or could not read it.
+    DATASET is by default the largest chunked one, or without any the largest.  Exit code 1
+    means that a reader gave another value than the element has, or could not read it.
     """
     options |= {"readers": listed(reader), "libhdf5": listed(libhdf5)}
     with following() as progress:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 import click
@@ -12,12 +12,13 @@ from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import following
 from chunkwise.cli.signals import ending
 from chunkwise.cli.terminal import for_results
-from chunkwise.cli.values import listed
+from chunkwise.cli.values import Count, listed
 from chunkwise.errors import UsageError, WrongValueError
 from chunkwise.grammar import Pipeline
 from chunkwise.mpi.ranks import under_mpi
 from chunkwise.names import printable
-from chunkwise_lab.studies.iotest import ini, render
+from chunkwise_lab.studies.iotest import beside as besides
+from chunkwise_lab.studies.iotest import ini, launching, render
 from chunkwise_lab.studies.iotest.run import walk
 from chunkwise_lab.studies.iotest.settings import DRIVERS, SCALINGS, Settings
 from chunkwise_lab.studies.iotest.world import world
@@ -25,7 +26,7 @@ from chunkwise_lab.studies.iotest.world import world
 # Options that tell a walk in a single process from the paper's questions.
 OPTIONS: Final = (
     "--ini", "--csv", "--hdf5-file", "--quick", "--steps", "--arrays", "--rows", "--columns",
-    "--grid", "--scaling", "--filter", "--driver", "--case", "--restart",
+    "--grid", "--scaling", "--filter", "--driver", "--case", "--restart", "--beside",
 )  # fmt: skip
 # As in hdf5-iotest's example of a small machine.
 _QUICK: Final = {"steps": 2, "arrays": 4, "rows": 32, "columns": 128}
@@ -38,6 +39,7 @@ Examples:
   mpirun -n 2 chunkwise study iotest --filter shuffle+deflate:1 --only layout=chunked
   mpirun -n 2 chunkwise study iotest --scaling strong --rows 1000 --columns 2000
   chunkwise study iotest --quick --driver core --json
+  chunkwise study iotest --beside ./hdf5_iotest --quick
   chunkwise study iotest
   chunkwise study iotest --ranks 1,2,4 --only scaling --repeat 5
 """
@@ -104,12 +106,20 @@ def _grid(text: str | None) -> dict[str, int]:
     "--case", "one_case", type=click.IntRange(1), help="Walk one combination, by its number."
 )
 @click.option("--restart", is_flag=True, help="Go on after the rows that the CSV file has.")
+@click.option(
+    "--beside", metavar="PROGRAM", help="Start hdf5-iotest too, in turns; rows side by side."
+)
+@click.option("--ranks", type=Count(), default=2, help="With --beside: ranks.  [default: 2]")
+@click.option("--repeat", type=Count(), default=1, help="With --beside: how often.  [default: 1]")
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
 def command(
     ini_file: str | None,
     quick: bool,
     grid: str | None,
     only: tuple[str, ...],
+    beside: str | None,
+    ranks: int,
+    repeat: int,
     as_json: bool,
     **named: Any,
 ) -> int:
@@ -124,35 +134,37 @@ def command(
     ranks as they need by itself, and says which claims hold (options of `chunkwise study`, and
     --ranks).
     """
+    chosen = tuple(part for text in only for part in listed(text))
     given: dict[str, Any] = dict(_QUICK) if quick else {}
-    driver = named["single_process"]
-    needs_mpi = driver == "mpi-io-uni"
-    ranks = world(needs_mpi) if ini_file is None else None
-    ignored: list[str] = []
-    if ranks is None:
-        # The file may name the driver of a single process that MPI is needed for.
-        ranks = world(under_mpi())
-        path = str(ini_file)
-        values, ignored = ranks.on_first(lambda: ini.read(path))
-        if values.get("single_process") == "mpi-io-uni" and ranks.comm is None and driver is None:
-            ranks = world(True)
-        given |= values
     if named["filters"] is not None:
         named["filters"] = Pipeline.parse(named["filters"])
     named["restart"] = named["restart"] or None
-    given |= {name: value for name, value in named.items() if value is not None} | _grid(grid)
-    settings = replace(Settings(), **given)
-    if ignored and ranks.rank == 0:
+    own = {name: value for name, value in named.items() if value is not None} | _grid(grid)
+    if beside is not None:
+        return _beside(beside, ini_file, given, own, chosen, ranks, repeat, as_json)
+    driver = named["single_process"]
+    needs_mpi = driver == "mpi-io-uni"
+    found = world(needs_mpi) if ini_file is None else None
+    ignored: list[str] = []
+    if found is None:
+        # The file may name the driver of a single process that MPI is needed for.
+        found = world(under_mpi())
+        path = str(ini_file)
+        values, ignored = found.on_first(lambda: ini.read(path))
+        if values.get("single_process") == "mpi-io-uni" and found.comm is None and driver is None:
+            found = world(True)
+        given |= values
+    settings = replace(Settings(), **{**given, **own})
+    if ignored and found.rank == 0:
         text = "walked anyway, as by hdf5-iotest: to walk a part, give --only"
         echo(f"chunkwise: {printable(str(ini_file))}: {', '.join(ignored)}: {text}", err=True)
-    chosen = tuple(part for text in only for part in listed(text))
     try:
-        if ranks.rank:
+        if found.rank:
             with ending():
-                walk(ranks, settings, chosen)
+                walk(found, settings, chosen)
             return 0
         with following() as progress:
-            walked = walk(ranks, settings, chosen, progress)
+            walked = walk(found, settings, chosen, progress)
     except WrongValueError as wrong:
         echo(f"chunkwise: {wrong}", err=True)
         return 1
@@ -160,4 +172,30 @@ def command(
         echo_json(walked.to_json(), indent=1)
     else:
         render.show(walked, for_results())
+    return 0
+
+
+def _beside(
+    program: str,
+    ini_file: str | None,
+    given: dict[str, Any],
+    own: dict[str, Any],
+    only: tuple[str, ...],
+    ranks: int,
+    repeat: int,
+    as_json: bool,
+) -> int:
+    """Run hdf5-iotest and our walk, and print their rows side by side."""
+    if under_mpi() or only:
+        raise UsageError("--beside starts the ranks itself, for the whole walk: without mpirun "
+                         "and --only")  # fmt: skip
+    launching.require()
+    given |= {} if ini_file is None else ini.read(ini_file)[0]
+    settings = replace(Settings(), **{**given, **own})
+    with following() as progress:
+        rows = besides.walk(program, settings, ranks, repeat, progress)
+    if as_json:
+        echo_json([asdict(one) for one in rows], indent=1)
+    else:
+        besides.show(rows, for_results())
     return 0

@@ -6,6 +6,7 @@ python -m chunkwise_lab.regret rule [--seed N] [--cases N] [--sides N]    # `mak
 python -m chunkwise_lab.regret fix [--files N]               # `make bench ONLY=fix`
 python -m chunkwise_lab.regret usual [--files N]             # `make bench ONLY=usual`
 python -m chunkwise_lab.regret complaints [--docs PAGE]      # `make bench ONLY=complaints`
+python -m chunkwise_lab.regret budgets                       # `make bench ONLY=budgets`
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from chunkwise_lab.checkout import FOLDER
-from chunkwise_lab.regret import cases, complaints, model, regret, trials
+from chunkwise_lab.regret import budgets, cases, complaints, model, regret, trials
 
 RECORD = FOLDER / "advise.json"
 
@@ -47,6 +48,7 @@ def main() -> None:
     of_usual = kinds.add_parser("usual")
     of_usual.add_argument("--files", type=int, default=300, help="how many files are fixed")
     of_usual.add_argument("--from", dest="first", type=int, default=0, help="the first one")
+    kinds.add_parser("budgets")
     of_complaints = kinds.add_parser("complaints")
     of_complaints.add_argument("--only", default="", help="those with this in the report's name")
     of_complaints.add_argument("--docs", type=Path, help="the page whose table is filled in")
@@ -74,6 +76,9 @@ def main() -> None:
         numbers = range(arguments.first, arguments.first + arguments.files)
         for line in usual.lines(usual.run(numbers, say=_say)):
             print(line)
+    elif arguments.kind == "budgets":
+        for line in budgets.lines():
+            print(line, flush=True)
     elif arguments.kind == "complaints":
         wanted = [one for one in complaints.complaints() if arguments.only in one.on]
         found = list(complaints.run(wanted, _say))

@@ -14,13 +14,20 @@ from chunkwise_lab.report.markdown import markdown
 from chunkwise_lab.report.model import Entry, Index, Report, Section
 from chunkwise_lab.report.page import page
 from chunkwise_lab.studies.items import papers, verdicts
-from chunkwise_lab.studies.load import load
+from chunkwise_lab.studies.load import NAMES, load
 from chunkwise_lab.studies.results import StudyResults
 
 
 def report(paths: Sequence[str | Path]) -> Report:
-    """Make the report of studies' saved results: files, or the folders that hold them."""
-    found = [StudyResults.read(path) for path in paths]
+    """Make the report of studies' saved results: files, or the folders that hold them.
+
+    In the order of the papers, and of the paths where that is the same.
+    """
+    order = {name: number for number, name in enumerate(NAMES)}
+    found = sorted(
+        (StudyResults.read(path) for path in paths),
+        key=lambda one: order.get(one.study, len(order)),
+    )
     made = [
         studies.section(one, load(one.source or one.study), f"r{n}")
         for n, one in enumerate(found, 1)

@@ -238,6 +238,8 @@ def _chart(
     kept = set(map(id, everything))
     groups = _groups([v for v in (*values, *printed) if id(v) in kept], dims, drawing.libraries)
     gaps = _gaps(plot, dims, scale, drawing)
+    # Between values that nearly coincide, such as chunks of 790 and 791, lines would hide marks.
+    joined = not (scale.of_words or scale.crowded or plot.x in FIGURES)
     series = []
     for group in groups:
         shift = group.slot if scale.of_words else 0.0
@@ -246,7 +248,7 @@ def _chart(
             for value in group.members
         ]
         broken = [*scale.breaks, *(() if group.published else gaps.get(group.key, ()))]
-        runs = _runs(points, broken, joined=not scale.of_words and plot.x not in FIGURES)
+        runs = _runs(points, broken, joined=joined)
         series.append(Series(group.name, group.style, group.published, runs))
     if any(v.estimated for v in everything):
         notes.append("Hollow marks are estimates: not all of the operations were done.")
@@ -288,8 +290,10 @@ def _marks(plot: Plot, scale: Scale) -> tuple[Tick, ...]:
 
 def _unit(plot: Plot, values: Iterable[Value]) -> tuple[float, str]:
     """Return the factor from bytes to the axis, and its unit."""
-    if FIGURES[plot.figure].unit != "bytes" or plot.relative is not None:
-        return 1.0, ""
+    unit = FIGURES[plot.figure].unit
+    if unit != "bytes" or plot.relative is not None:
+        is_said = unit != "MB/s" or unit in FIGURES[plot.figure].title
+        return 1.0, "" if is_said else f" ({unit})"
     most = max(value.middle for value in values)
     nbytes, unit = next(((n, u) for n, u in _BYTES if most >= n), (1, "bytes"))
     return 1 / nbytes, f" ({unit})"

@@ -30,11 +30,16 @@ _WHOLE: Final = {
 }
 
 
+# Of labels whose values are bare numbers.
+_UNITS: Final = {"bandwidth": " (MB/s)"}
+
+
 def axis_title(name: str) -> str:
     """Name an axis or a label."""
     if name in FIGURES:
         return f"{FIGURES[name].title[:1].upper()}{FIGURES[name].title[1:]}"
     about = AXES[name].about if name in AXES else name.replace("-", " ").replace("_", " ")
+    about += _UNITS.get(name, "")
     return about[:1].upper() + about[1:]
 
 

@@ -1,5 +1,6 @@
 "use strict";
-/* Draws each plot from the description beside it, and lets the legend hide series. */
+/* Draws each plot from the description beside it when it comes near the window (hundreds at once
+ * take half a minute), all before the page is printed; and lets the legend hide series. */
 (() => {
   const coarse = matchMedia("(pointer: coarse)").matches;
   const config = {
@@ -9,7 +10,7 @@
     displayModeBar: coarse ? false : "hover",
     modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
   };
-  const waiting = [...document.querySelectorAll(".plot")];
+  const waiting = new Set(document.querySelectorAll(".plot"));
 
   function draw(holder) {
     const { data, layout } = JSON.parse(document.getElementById(`${holder.id}-data`).textContent);
@@ -25,19 +26,18 @@
     }
   }
 
-  function all() {
-    while (waiting.length) draw(waiting.shift());
-    document.documentElement.dataset.drawn = "all";
+  function drawn(holders) {
+    for (const holder of holders) {
+      if (waiting.delete(holder)) draw(holder);
+      near.unobserve(holder);
+    }
+    if (!waiting.size) document.documentElement.dataset.drawn = "all";
   }
 
-  // One at a time, so that the page can be read and scrolled meanwhile.
-  function next() {
-    if (waiting.length) {
-      draw(waiting.shift());
-      setTimeout(next);
-    } else all();
-  }
-
-  addEventListener("beforeprint", all);
-  next();
+  const near = new IntersectionObserver(
+    (entries) => drawn(entries.filter((one) => one.isIntersecting).map((one) => one.target)),
+    { rootMargin: "800px" },
+  );
+  for (const holder of waiting) near.observe(holder);
+  addEventListener("beforeprint", () => drawn([...waiting]));
 })();

@@ -65,13 +65,13 @@ def _resource(name: str) -> str:
 
 
 def _story(report: Report) -> str:
-    parts = [f"<h1>{escape(report.title)}</h1>", f'<p class="lead">{escape(lead(report))}</p>']
+    parts = [f"<h1>{escape(report.title)}</h1>", *map(index, report.indexes)]
+    parts.append(f'<p class="lead">{escape(lead(report))}</p>')
     counts = [(word, report.count(word)) for word in WORDS]
     tally = "".join(f"<li>{verdict(w, of_advice=True)} {n}</li>" for w, n in counts if n)
     if tally:
         parts.append(f'<ul class="tally" aria-label="Verdicts on the advice">{tally}</ul>')
     parts.append(alerts(troubles(report)))
-    parts += map(index, report.indexes)
     for section in report.sections:
         parts.append(f'<h2><a href="#{section.id}">{escape(section.title)}</a></h2>')
         parts.append(f'<p class="source">{escape(section.source)}</p>')

@@ -169,11 +169,11 @@ def block(one: Block) -> str:
         f'<p class="said"><b>{escape(title)}.</b> {escape(text)}</p>' for title, text in one.texts
     ]
     parts.append(alerts(one.alerts))
-    parts += map(claim, one.findings)
+    if one.findings:
+        parts.append(f'<div class="side">{"".join(map(claim, one.findings))}</div>')
     for chart, of in one.pictures:
-        if chart is not None:
-            parts.append(plot(chart))
-        parts.append(table(of))
+        drawn = "" if chart is None else plot(chart)
+        parts.append(f'<div class="pair">{drawn}{table(of)}</div>')
     return "\n".join([*filter(None, parts), "</section>"])
 
 
@@ -190,10 +190,13 @@ def claim(found: Finding) -> str:
 def plot(chart: Chart) -> str:
     """Write a chart, with its data beside it, for the page's script."""
     notes = "".join(f'<p class="notes">{escape(note)}</p>' for note in chart.notes)
+    drawn = figure(chart)
+    # Its place is kept until it is drawn, so that nothing moves.
     return (
         f"<figure><figcaption>{escape(chart.title)}</figcaption>{_legend(chart)}"
-        f'<div class="plot" id="{chart.id}" role="img" aria-label="{escape(chart.alt)}"></div>'
-        f'<script type="application/json" id="{chart.id}-data">{_json(figure(chart))}</script>'
+        f'<div class="plot" id="{chart.id}" role="img" aria-label="{escape(chart.alt)}" '
+        f'style="min-height:{drawn["layout"]["height"]}px"></div>'
+        f'<script type="application/json" id="{chart.id}-data">{_json(drawn)}</script>'
         f"{notes}</figure>"
     )
 

@@ -59,8 +59,10 @@ _LINE: Final = 17
 _LABEL: Final = 18
 _BAND: Final = "rgba(128,128,128,0.1)"
 # From this many powers of ten on, a logarithmic axis names only these, and at most this many.
-CLOSE_DECADES: Final = 1.5
+CLOSE_DECADES: Final = 2.2
 _MOST_TICKS: Final = 8
+# Millions in full, and no zeros at the end.
+_NUMBERS: Final = ",.9~g"
 
 
 def figure(chart: Chart) -> dict[str, Any]:
@@ -194,8 +196,8 @@ def _value(axis: Axis, values: Iterable[float]) -> dict[str, Any]:
     if axis.log:
         span = decades(values)
         every = math.ceil(span / _MOST_TICKS) if span >= CLOSE_DECADES else "D2"
-        return {**_both(axis.title), "type": "log", "tickformat": ",~g", "dtick": every}
-    return {**_both(axis.title), "rangemode": "tozero", "tickformat": ",~g"}
+        return {**_both(axis.title), "type": "log", "tickformat": _NUMBERS, "dtick": every}
+    return {**_both(axis.title), "rangemode": "tozero", "tickformat": _NUMBERS}
 
 
 def decades(values: Iterable[float]) -> float:

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from chunkwise.errors import UsageError
@@ -20,6 +21,7 @@ from chunkwise_lab.report.model import Tick
 _SHAPE: Final = re.compile(r"[0-9]{1,18}(x[0-9]{1,18})+")
 # Of the width of all numbers: between them and what stands apart; between two texts.
 _APART: Final = 0.12
+_NEAR: Final = 0.001
 _BETWEEN: Final = 0.014
 _A_CHARACTER: Final = 0.0125
 
@@ -33,6 +35,13 @@ class Scale:
     breaks: tuple[float, ...]
     # Whether there is nothing to scale: texts stand at 0, 1, 2, ... in their order.
     of_words: bool
+
+    @property
+    def crowded(self) -> bool:
+        """Whether some places nearly coincide."""
+        places = sorted(self.places.values())
+        near = _NEAR * (places[-1] - places[0])
+        return any(0 < after - before < near for before, after in pairwise(places))
 
 
 def number(text: str) -> float | None:

@@ -85,6 +85,10 @@ class Undecided:
         """Whether a row with these labels and values is one of those."""
         return frozenset(point.items()) in self.points
 
+    def touches(self, known: Mapping[str, str]) -> bool:
+        """Whether some of those have these labels and values."""
+        return any(known.items() <= point for point in self.points)
+
 
 def undecided(
     study: Study, results: StudyResults, most: int, experiments: Sequence[str]

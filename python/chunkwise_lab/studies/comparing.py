@@ -173,7 +173,8 @@ class Ratio:
         if self.repeats < FEWEST:
             return FEWEST
         room = abs(math.log(self.value / border))
-        half = math.log(self.high / self.low) / 2
+        # The interval need not be symmetrical: what counts is the end beyond the border.
+        half = abs(math.log((self.high if border > self.value else self.low) / self.value))
         if room <= half / math.sqrt(MOST_REPEATS / self.repeats):
             return None
         return max(self.repeats + 1, math.ceil(self.repeats * (half / room) ** 2))
@@ -211,8 +212,9 @@ def ratio(found: Sequence[Pair]) -> Ratio:
 def _interval(first: Sample, second: Sample) -> tuple[float, float, float]:
     """Return the low end, centre and high end of the interval for the logarithm of a ratio.
 
-    If the fastest repeats of both sides lead the other way than the medians do, it reaches to
-    their ratio: noise only adds time, so what they contradict is not certain.
+    Where the fastest repeats of both sides differ by less than the medians do, or the other way
+    round, it reaches to their ratio: noise only adds time, so what is slower is slower at its
+    best, too (`chunkwise.measure.verdict`).
     """
     if not (first.noisy or second.noisy) or not all((*first.values, *second.values)):
         value = _ratio(first.middle, second.middle)
@@ -224,8 +226,9 @@ def _interval(first: Sample, second: Sample) -> tuple[float, float, float]:
     centre = math.log(found.ratio)
     half = _HALF_OF_FEW if found.high is None else math.log(found.high / found.ratio)
     fastest = centre if found.fastest is None else math.log(found.fastest)
-    against = fastest if fastest * centre < 0 else centre
-    return min(centre - half, against), centre, max(centre + half, against)
+    low, high = centre - half, centre + half
+    low = min(low, fastest) if centre >= 0 else low
+    return low, centre, max(high, fastest) if centre <= 0 else high
 
 
 def _times(sample: Sample) -> list[float]:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from chunkwise.words import joined
 from chunkwise_lab.studies.claims import judge_all
@@ -38,12 +38,14 @@ class Item:
     item: str  # Where the paper has it
     says: str
     by: tuple[str, ...] = ()  # study/experiment, or study/experiment/claim
+    # Experiments that do it as the paper did, and whose claims are about something else.
+    at: tuple[str, ...] = ()
     done: str = ""  # What does it that is no experiment
     lacks: str = ""  # What is not done, and why
 
     def state(self, known: Mapping[str, Word]) -> State:
         """How much of it is repeated, with saved verdicts on it."""
-        if not self.by and not self.done:
+        if not self.by and not self.at and not self.done:
             return "not here"
         if self.lacks:
             return "in part"
@@ -60,7 +62,7 @@ class Item:
     @property
     def experiments(self) -> tuple[str, ...]:
         """The experiments, each once, as study/experiment."""
-        return tuple(dict.fromkeys("/".join(one.split("/")[:2]) for one in self.by))
+        return tuple(dict.fromkeys("/".join(one.split("/")[:2]) for one in (*self.by, *self.at)))
 
     def verdict(self, known: Mapping[str, Word]) -> str:
         """Sum up the verdicts on its claims, as in ``holds 3, weaker 1``."""
@@ -102,10 +104,15 @@ def papers() -> list[Paper]:
             paper["number"],
             paper["study"],
             paper["title"],
-            tuple(Item(**{**one, "by": tuple(one.get("by", ()))}) for one in paper["items"]),
+            tuple(map(_item, paper["items"])),
         )
         for paper in tomllib.loads(text)["paper"]
     ]
+
+
+def _item(values: Mapping[str, Any]) -> Item:
+    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+    return Item(**fields)
 
 
 def verdicts(results: Iterable[StudyResults]) -> dict[str, Word]:

@@ -38,6 +38,7 @@ from chunkwise.trials.unions import index_of
 from chunkwise.words import counted
 from chunkwise_lab import sample
 from chunkwise_lab.sample.spec import Region
+from chunkwise_lab.studies import memory_places
 from chunkwise_lab.studies.context import Probe
 from chunkwise_lab.studies.iotest import launching
 
@@ -248,6 +249,8 @@ def profiled_functions(context: Context) -> Iterator[tuple[dict[str, str], list[
     out = context.folder / "profiled.h5"
     for path, dataset, labels in context.data.values():
         for level in context.settings["levels"]:
+            if not context.wants({**labels, "level": str(level)}):
+                continue
             told = json.dumps([path, dataset, str(out), level or None, (11, 8, 360), 8])
             command = [*python(_WRITING), told]
             reports = []
@@ -486,6 +489,7 @@ def timed_repacking(context: Context) -> Iterator[tuple[dict[str, str], list[dic
         for reader in _TOOLS
         if not context.readers or reader in context.readers
     ]
+    points = [point for point in points if context.wants(point)]
     nbytes = Path(file).stat().st_size
     if nbytes > SAMPLE_NBYTES:
         text = f"the file has {format_size(nbytes)}: only up to {format_size(SAMPLE_NBYTES)}"
@@ -553,6 +557,7 @@ PROBES: Final[dict[str, Probe]] = {
     "elsewhere": other_storage,
     "functions": profiled_functions,
     "iotest": launching.measure,
+    "memory-places": memory_places.measured,
     "open-datasets": many_open,
     "phases": timed_phases,
     "reads": counted_reads,

@@ -2,11 +2,11 @@
 
 ``ratio``: one side is so many times the other.  ``same``: two sides differ by little.
 ``flat``: no value of an axis differs much from the standard one.  ``trend``: along an axis,
-figures rise or fall.  ``best``: a named value of an axis is the best, or nearly.  ``often``: one
-side is larger in so many pairs.  ``refused``: the library does not do it.  All other rules
-measure a claim by a `chunkwise_lab.studies.comparing.Ratio`, and its interval decides: if the
-noise allows either answer, the verdict is ``cannot tell``.  An effect below the limit is
-``weaker``.
+figures rise or fall.  ``best``: a named value of an axis is the best, or nearly.
+``first``: one row is the best of all, or nearly.  ``often``: one side is larger in so many pairs.
+``refused``: the library does not do it.  All other rules measure a claim by a
+`chunkwise_lab.studies.comparing.Ratio`, and its interval decides: if the noise allows either
+answer, the verdict is ``cannot tell``.  An effect below the limit is ``weaker``.
 """
 
 from __future__ import annotations
@@ -215,26 +215,51 @@ def _best(evidence: Evidence) -> Verdict:
         return _unvaried(evidence)
     first, second = (rival, chosen) if figure.better == "higher" else (chosen, rival)
     found = ratio([(group[first], group[second]) for group in groups])
-    within = evidence.get("within", 1.1)
-    doubt = Doubt()
-    word: Word
-    if found.reaches(within):
-        worst = max(costs, key=costs.__getitem__) == chosen and found.low >= THRESHOLD
-        word = "reversed" if worst else "no longer holds"
-    elif found.value <= within and found.high < max(within, THRESHOLD):
-        word = "holds"
-    else:
-        limit = within if found.value > 1 else max(within, THRESHOLD)
-        word, doubt = "cannot tell", _doubt(found, limit)
+    word, doubt = _nearly(evidence, found)
+    worst = max(costs, key=costs.__getitem__) == chosen and found.low >= THRESHOLD
+    if word == "no longer holds" and worst:
+        word = "reversed"
     best = chosen if found.value <= 1 else rival
     still = " still" if best == chosen else ""
     text = f"the best of {len(costs)} is{still} {setting(settings['axis'], best)}: "
-    text += _along(evidence, found)
+    along = _along(evidence, found)
+    text += along
     also: Sequence[Pair] = ()
     if word == "holds" and "against" in settings:
         word, gained, doubt, also = _gained(evidence, groups, chosen)
-        text = f"{text}; {gained}"
+        # Where the runner-up is the standard, that is said already.
+        text += "" if gained == along else f"; {gained}"
     return _verdict(evidence, word, text, doubt, found, also)
+
+
+def _first(evidence: Evidence) -> Verdict:
+    """Rank one row among all, by the study's statistic, and compare it with the best other."""
+    where, figure = evidence.claim.settings["one"], FIGURES[evidence.claim.figure]
+    sign = -1 if figure.better == "higher" else 1
+    ordered = sorted(evidence.samples, key=lambda one: sign * one.middle)
+    chosen = next((one for one in ordered if matches(one.point, where)), None)
+    rival = next((one for one in ordered if one is not chosen), None)
+    if chosen is None or rival is None:
+        return _missing(evidence, where, "of it and of another")
+    pair = (chosen, rival) if sign > 0 else (rival, chosen)
+    # The best of many is so by noise, too.
+    found = ratio([pair]).widened(len(ordered) - 1)
+    word, doubt = _nearly(evidence, found)
+    apart = [name for name, text in chosen.point.items() if rival.point.get(name) != text]
+    best, its = (joined([setting_of(one, name) for name in apart]) for one in (rival, chosen))
+    text = f"number {ordered.index(chosen) + 1} of {len(ordered)}: "
+    text += _compared(evidence.claim, found, *((its, best) if sign > 0 else (best, its)))
+    return _verdict(evidence, word, text, doubt, found)
+
+
+def _nearly(evidence: Evidence, found: Ratio) -> tuple[Word, Doubt]:
+    """Decide whether what is chosen is the best, or nearly, by its ratio to the best other."""
+    within = evidence.get("within", 1.1)
+    if found.reaches(within):
+        return "no longer holds", Doubt()
+    if found.value <= within and found.high < max(within, THRESHOLD):
+        return "holds", Doubt()
+    return "cannot tell", _doubt(found, within if found.value > 1 else max(within, THRESHOLD))
 
 
 def _gained(
@@ -280,8 +305,11 @@ def _reaching(evidence: Evidence, found: Ratio, least: float) -> tuple[Word, Dou
         return "cannot tell", replace(doubt, text=doubt.text + sure)
     if reached:
         return "holds", Doubt()
-    if found.high <= 1 / evidence.get("least_reversed", THRESHOLD):
+    turned = 1 / evidence.get("least_reversed", THRESHOLD)
+    if found.high <= turned:
         return "reversed", Doubt()
+    if found.value <= turned:
+        return "cannot tell", _doubt(found, turned)
     if some:
         return "weaker", Doubt(f" The limit is {plain(least)}.")
     return ("cannot tell", _doubt(found, left)) if some is None else ("no longer holds", Doubt())
@@ -454,6 +482,7 @@ RULES: Final[dict[str, Rule]] = {
     "best": Rule(
         _best, axis=True, numbers=("within", "least"), others=("value",), optional=("against",)
     ),
+    "first": Rule(_first, sides=("one",), numbers=("within",)),
     "often": Rule(_often, sides=("slow", "fast"), numbers=("least",)),
     "refused": Rule(_refused),
 }

@@ -351,9 +351,8 @@ class _Running:
             for number, one in enumerate(experiment.runs):
                 if self.options.scale not in one.scales:
                     continue
-                if again is not None and (one.probe is not None or one.repeat is not None):
-                    # A probe measures all or nothing; what is counted needs no repeats.
-                    continue
+                if again is not None and one.repeat == 1:
+                    continue  # What is counted needs no repeats.
                 run_begun = time.monotonic()
                 try:
                     self._measure_run(experiment, number, one, outcome, saying(one), again)
@@ -378,16 +377,21 @@ class _Running:
         space, reasons = self._space(one)
         outcome.skipped += [reason for reason in reasons if reason not in outcome.skipped]
         if one.probe is not None:
+            data = self._touched(one, again)
+            if data is None:
+                return
             context = Context(
-                {name: self._file(name, say) for name in one.data},
+                {name: self._file(name, say) for name in data},
                 one.settings[self.options.scale],
-                one.repeat or self.repeat,
+                one.repeat or self.repeat if again is None else again.repeat,
                 self.libraries,
                 self.files,
                 self.options.readers,
                 say,
                 space,
                 self.options.ranks,
+                again,
+                self.trials / f"{experiment.id}-{number}",
             )
             for point, records in PROBES[one.probe](context):
                 outcome.records += labelled(records, dict(one.labels), point)
@@ -404,7 +408,7 @@ class _Running:
                 path,
                 given.get("dataset", dataset),
                 within,
-                repeat=one.repeat or (again or self).repeat,
+                repeat=one.repeat or self.repeat if again is None else again.repeat,
                 seconds=one.seconds[self.options.scale] or MOST_SECONDS,
                 trial_seconds=self.options.seconds,
                 progress=say,
@@ -448,6 +452,14 @@ class _Running:
             if again.concerns({**labels_of(dict(given), point, self.libraries), **labels, **point})
         )
         return Space(design="list", trials=kept) if kept else None
+
+    def _touched(self, one: Run, again: Undecided | None) -> Sequence[str] | None:
+        """Return the data of which a probe is to measure something; None for no probe at all."""
+        if again is None:
+            return one.data
+        labels = {name: {**one.labels, **self.study.data[name].labels} for name in one.data}
+        kept = [name for name in one.data if again.touches(labels[name])]
+        return kept if kept or (not one.data and again.touches(one.labels)) else None
 
     def _file(self, name: str, say: Progress) -> tuple[str, str, dict[str, str]]:
         """Return a dataset's file, generated if it is not there, its path and its labels."""

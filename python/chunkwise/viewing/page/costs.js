@@ -20,7 +20,7 @@ class Costs {
     Object.assign(this, { number, facts, names, answered: null, chosen: 0 });
     this.looping = reads.some((one) => one.endsWith("@walk"));
     for (const one of document.getElementsByName("how")) one.checked = (one.value === "loop") === this.looping;
-    this.reads = reads.length ? reads : this.presets().slice(0, facts.shape.length + 1).map((one) => one.text);
+    this.reads = reads.length ? reads : [...facts.reads];
     const { chunk, cache } = tried;
     this.tried = { ...NOTHING_TRIED, ...tried, reader: tried.reader ?? this.tried?.reader ?? "", chunk: chunk ? chunk.split("x").map(Number) : null, cache: cache ? Number(cache) : null };
     $("wrong").textContent = "";
@@ -33,18 +33,27 @@ class Costs {
     this.drawSliders();
     if (!saved && this.answered?.measuring) {
       const number_now = number;
-      ask("measure", { dataset: number }).catch(() => {}).finally(() => {
+      drawing.ready().then(() => ask("measure", { dataset: number })).catch(() => {}).finally(() => {
         if (this.number === number_now) this.answer().then(() => this.drawSliders());
       });
     }
   }
 
   presets() {
-    const axes = this.facts.shape.map((n, axis) => [n, axis]).filter(([n]) => n > 1).map(([, axis]) => axis).slice(0, 6);
-    if (axes.length < 2) return [{ text: "all", words: "everything" }, { text: "random:1000", words: "1,000 elements" }];
-    const lines = axes.map((axis) => ({ text: `line:${axis}`, words: `lines along ${this.names[axis]}` }));
-    const planes = axes.map((axis) => ({ text: `plane:${axis}`, words: `one ${this.names[axis]} at a time` }));
-    return [...lines, ...planes, { text: "random:1000", words: "1,000 elements" }, { text: "all", words: "everything" }];
+    const { names, facts: { shape } } = this;
+    const rank = shape.length;
+    const axes = shape.map((n, axis) => axis).filter((axis) => shape[axis] > 1).slice(0, 6);
+    const always = [{ text: `random:${Math.min(1000, shape.reduce((a, b) => a * b))}`, words: "elements at random" }, { text: "all", words: "everything" }];
+    if (axes.length < 2) return always;
+    const walks = [
+      { text: "series=line:0", words: `series: all of ${names[0]}`, fits: shape[0] > 1 },
+      { text: "map=frames", words: `map: ${names.at(-2)} and ${names.at(-1)}`, fits: rank > 2 },
+      { text: "row", words: `row: all of ${names.at(-1)}`, fits: shape.at(-1) > 1 },
+      { text: `samples:${Math.min(64, shape[0])}`, words: `samples: one ${names[0]} each, at random`, fits: shape[0] > 1 },
+    ].filter((one) => one.fits);
+    const lines = axes.filter((axis) => axis > 0 && axis < rank - 1).map((axis) => ({ text: `line:${axis}`, words: `lines along ${names[axis]}` }));
+    const planes = axes.filter((axis) => axis || rank !== 3).map((axis) => ({ text: `plane:${axis}`, words: `one ${names[axis]} at a time` }));
+    return [...walks, ...lines, ...planes, ...always];
   }
 
   get asked() {
@@ -58,13 +67,12 @@ class Costs {
   // Of blocks: single reads anywhere, or all of them in order.
   loop(on) {
     this.looping = on;
-    const isBlock = (text) => !/[[@]|^(all$|random|samples|cells|list)/.test(text);
-    this.reads = this.reads.map((text) => (on ? (isBlock(text) ? `${text}@walk` : text) : text.replace(/@walk$/, "")));
+    this.reads = this.reads.map((text) => (on ? walked(text) : text.replace(/@walk(?=\s|$)/, "")));
     this.answer();
   }
 
   add(text) {
-    if (this.looping && /^(line|plane|row|frames|\d)/.test(text) && !text.includes("@")) text += "@walk";
+    if (this.looping) text = walked(text);
     const before = [...this.reads];
     if (!this.reads.includes(text)) this.reads.push(text);
     this.chosen = this.reads.indexOf(text);
@@ -108,8 +116,7 @@ class Costs {
     const tried = this.isTried;
     const { readers } = this.answered;
     $("reader").replaceChildren(...readers.map((one) => el("option", { value: one, selected: one === this.tried.reader }, one || `HDF5 ${file.hdf5} of this machine`)));
-    const head = ["Read", "One read touches", "It decodes", "Amplification", "With libhdf5", "With chunkwise"];
-    if (tried) head.push("Tried: libhdf5", "Tried: chunkwise");
+    const head = ["Read", "One read asks for", "It touches", "It decodes", "Amplification", "With libhdf5", "With chunkwise"];
     const rows = reads.map((one, i) => this.row(one, i, head, tried));
     $("reads").replaceChildren(
       el("caption", { className: "hidden" }, "What each read costs, by the model"),
@@ -141,7 +148,7 @@ class Costs {
     if (file.far) return `${who} Seconds are what requests take, ${seconds(file.far.latency_s)} each, at ${size(file.far.nbytes_per_s)} a second, without decoding: libhdf5 asks for one chunk after another, chunkwise for up to ${count(file.far.in_flight)} at a time, and joins neighbours.`;
     if (measuring) return `${who} Seconds follow when this machine and a sample of the data are measured …`;
     if (obstacle) return `${who} No seconds: ${obstacle}`;
-    return `${who} Seconds are predicted by the model of chunkwise advise, from this machine's speed and a sample of the data: for a loop, of all its reads; for a single read, its mean over up to 1,000 places, of which chunks may stay in a cache. Bench measures them.`;
+    return `${who} Seconds are predicted by the model of chunkwise advise, from this machine's speed and a sample of the data: for a loop, of all its reads; for a single read, seconds and loads are means over up to 1,000 places, whose chunks may still be in the cache. Bench measures them.`;
   }
 
   row(one, i, head, tried) {
@@ -150,7 +157,7 @@ class Costs {
     const asks = (value) => (value === undefined ? null : el("small", {}, `at most ${counted(Math.ceil(value), "request")}`));
     const select = el("button", { type: "button", "aria-pressed": String(i === this.chosen), title: "Show it in the drawing" }, one.text);
     select.addEventListener("click", () => { this.chosen = i; this.draw(); });
-    const remove = el("button", { type: "button", title: "Remove this read", "aria-label": `Remove ${one.text}`, hidden: Boolean(saved) }, "×");
+    const remove = el("button", { type: "button", title: "Remove this read", "aria-label": `Remove ${one.text}`, hidden: Boolean(saved) || this.reads.length < 2 }, "×");
     remove.addEventListener("click", () => {
       this.reads.splice(i, 1);
       this.chosen = Math.max(0, Math.min(this.chosen, this.reads.length - 1));
@@ -158,35 +165,38 @@ class Costs {
     });
     const what = now.chunks_word ?? (this.answered.now.chunks ? "chunk" : "piece");
     const cells = [
-      [select, el("small", {}, one.words)],
+      [select, el("small", {}, one.block ? `${now.reads > 1 ? `${count(now.reads)} reads` : "one read"} of ${elements(one.block)}` : one.words)],
+      [counted(now.selected_nbytes / this.facts.itemsize, "element"), el("small", {}, size(now.selected_nbytes))],
       [counted(now.chunks, what), tried ? this.instead(counted(then.chunks, this.answered.then.chunks ? "chunk" : "piece")) : null],
-      [size(now.decoded_nbytes), el("small", {}, `for ${size(now.selected_nbytes)}`), tried ? this.instead(size(then.decoded_nbytes)) : null],
+      [size(now.decoded_nbytes), tried ? this.instead(size(then.decoded_nbytes)) : null],
       [times(now.decoded_nbytes / now.selected_nbytes), tried ? this.instead(times(then.decoded_nbytes / then.selected_nbytes)) : null],
-      [seconds(now.libhdf5_s), per(now, now.libhdf5_s), el("small", {}, this.loads(now)), asks(now.libhdf5_requests)],
-      [seconds(now.chunkwise_s), per(now, now.chunkwise_s), asks(now.chunkwise_requests)],
+      [seconds(now.libhdf5_s), per(now, now.libhdf5_s), this.loads(now, this.answered.now), asks(now.libhdf5_requests),
+        ...(tried ? [this.instead(seconds(then.libhdf5_s)), per(then, then.libhdf5_s), this.loads(then, this.answered.then)] : [])],
+      [seconds(now.chunkwise_s), per(now, now.chunkwise_s), asks(now.chunkwise_requests),
+        ...(tried ? [this.instead(seconds(then.chunkwise_s)), per(then, then.chunkwise_s)] : [])],
     ];
-    if (tried) {
-      cells.push([seconds(then.libhdf5_s), per(then, then.libhdf5_s), el("small", {}, this.loads(then))]);
-      cells.push([seconds(then.chunkwise_s), per(then, then.chunkwise_s)]);
-    }
-    const made = cells.map((parts, k) => el(k ? "td" : "th", { "data-name": head[k], className: k > 5 ? "tried" : "", ...(k ? {} : { scope: "row" }) }, ...parts));
+    const made = cells.map((parts, k) => el(k ? "td" : "th", { "data-name": head[k], ...(k ? {} : { scope: "row" }) }, ...parts));
     return el("tr", { className: i === this.chosen ? "chosen" : "" }, ...made, el("td", {}, remove));
   }
 
   instead(text) { return el("small", { className: "tried" }, `tried: ${text}`); }
-  loads(row) { return `${counted(Math.round(row.loads), "chunk load")}`; }
+  loads({ loads }, { chunks }) {
+    if (!chunks) return null;
+    const said = loads < 10 && !Number.isInteger(loads) ? `${three(loads)} chunk loads` : counted(Math.round(loads), "chunk load");
+    return el("small", {}, loads ? said : "no chunk is kept");
+  }
 
   say() {
     const one = this.answered.reads[this.chosen];
-    if (!one) { $("said").textContent = "No read is chosen: draw a box above, or add a read."; return; }
-    const { now } = one;
+    const { now, block } = one;
     const over = now.decoded_nbytes / now.selected_nbytes;
     const chunks = this.answered.now.chunks
       ? `touches ${counted(now.chunks, "chunk")}: HDF5 decodes ${size(now.decoded_nbytes)} to give you ${size(now.selected_nbytes)}${over > 1.05 ? `, ${times(over)} times as much` : ""}.`
       : `gathers ${counted(now.chunks, "piece")} from the file.`;
     const again = now.reads > 1 && now.loads > 1.5 * this.distinct(now)
       ? ` Over all ${count(now.reads)} reads, each chunk is decoded ${times(now.loads / this.distinct(now))} times, because the cache does not hold it until it is needed again.` : "";
-    $("said").textContent = `A read of ${one.text} ${chunks}${again}`;
+    const what = block ? `One read of ${elements(block)}` : "One of these reads";
+    $("said").textContent = `${one.text}: ${what} ${chunks}${again}`;
   }
   distinct(row) {
     const grid = this.answered.now.grid;
@@ -246,6 +256,14 @@ class Costs {
     $("sliders").replaceChildren(...parts);
     $("cure").hidden = false;
   }
+}
+
+const elements = (block) => (block.every((n) => n === 1) ? "an element" : `${lengths(block)} elements`);
+
+// A block, of which the whole dataset is read one after the other; what has an order keeps it.
+function walked(text) {
+  const what = text.replace(/^[^=[]*=/, "");
+  return /[[@]|^(all\b(?!,)|random|samples|cells|list)/.test(what) ? text : text.replace(/(\s+weight.*)?$/, "@walk$1");
 }
 
 // Lengths that a chunk may have along a dimension, about four for each doubling.

@@ -19,6 +19,18 @@ function shade(part) {
 }
 const never = () => (dark.matches ? [60, 40, 40] : [245, 225, 220]);
 
+// A colour between which others stay visible.
+function stripes(context, colour) {
+  const side = 14;
+  const made = new OffscreenCanvas(side, side);
+  const lines = made.getContext("2d");
+  lines.strokeStyle = colour;
+  lines.lineWidth = 1.5;
+  for (const x of [-side, 0, side]) { lines.moveTo(x, side); lines.lineTo(x + side, 0); }
+  lines.stroke();
+  return context.createPattern(made, "repeat");
+}
+
 // All areas of ranges down and across, as far as anybody tells them apart.
 const MOST_AREAS = 4000;
 function products(down, across) {
@@ -34,7 +46,7 @@ function products(down, across) {
 
 class Drawing {
   constructor(canvas, told) {
-    Object.assign(this, { canvas, told, tiles: new Map(), waiting: new Set(), boxes: [], wanted: [], cells: null, tried: null, box: null });
+    Object.assign(this, { canvas, told, tiles: new Map(), waiting: new Set(), boxes: [], wanted: [], cells: null, tried: null, box: null, idle: [] });
     this.context = canvas.getContext("2d");
     this.moving = false;
     new ResizeObserver(() => this.redraw()).observe(canvas);
@@ -64,7 +76,18 @@ class Drawing {
   all() {
     this.from = [0, 0];
     this.seen = [...this.extent];
-    this.redraw();
+    this.clamp();
+  }
+
+  // What is seen, as ranges of elements down and across.
+  get ranges() { return this.from.map((from, i) => [Math.floor(from), Math.min(this.extent[i], Math.ceil(from + this.seen[i]))]); }
+  see(ranges) {
+    [...ranges].reverse().forEach(([begin, end], k) => {
+      const i = 1 - k;
+      this.from[i] = begin;
+      this.seen[i] = Math.min(this.extent[i], end - begin);
+    });
+    this.clamp();
   }
 
   // --- between elements and pixels ---
@@ -102,6 +125,7 @@ class Drawing {
   }
   clamp() {
     for (const i of [0, 1]) this.from[i] = Math.min(this.extent[i] - this.seen[i], Math.max(0, this.from[i]));
+    this.told.seen();
     this.redraw();
   }
 
@@ -116,7 +140,7 @@ class Drawing {
   draw() {
     const ratio = devicePixelRatio || 1;
     const { width, height } = this.canvas.getBoundingClientRect();
-    if (!width) return;
+    if (!width) { this.settle(); return; }
     if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
       this.canvas.width = Math.round(width * ratio);
       this.canvas.height = Math.round(height * ratio);
@@ -149,7 +173,12 @@ class Drawing {
     if (this.box) this.outline(context, plot, this.box, css("--ink"), 2, [4, 3]);
     context.restore();
     this.canvas.dataset.drawn = this.waiting.size ? "" : "all";
+    if (!this.waiting.size) this.settle();
   }
+
+  // Wait until all is drawn.
+  ready() { return this.pending || this.waiting.size ? new Promise((done) => { this.idle.push(done); }) : Promise.resolve(); }
+  settle() { this.idle.splice(0).forEach((done) => done()); }
 
   drawAxes(context, plot) {
     context.fillStyle = css("--soft");
@@ -158,7 +187,7 @@ class Drawing {
     context.strokeRect(plot.x - 0.5, plot.y - 0.5, plot.w + 1, plot.h + 1);
     const name = (axis) => this.names[axis];
     const ticks = (i, length) => {
-      const step = [1, 2, 5].map((n) => n * 10 ** Math.floor(Math.log10(Math.max(1, this.seen[i] / 5)))).find((n) => this.seen[i] / n <= Math.max(2, length / 80)) ?? this.seen[i];
+      const step = [1, 2, 5, 10, 20, 50].map((n) => n * 10 ** Math.floor(Math.log10(Math.max(1, this.seen[i] / 5)))).find((n) => this.seen[i] / n <= Math.max(2, length / 80)) ?? this.seen[i];
       const first = Math.ceil(this.from[i] / step) * step;
       return Array.from({ length: 40 }, (_, k) => first + k * step).filter((at) => at <= this.from[i] + this.seen[i]);
     };
@@ -309,25 +338,20 @@ class Drawing {
   // What a read wants, and the chunks that it touches.
   drawRead(context, plot) {
     const mark = css("--mark");
-    // Values stay visible under it.
-    const shows = this.colour === "values";
+    const striped = stripes(context, mark);
     let touched = 0;
     for (const { down, across, given } of this.wanted) {
       // What has no chunks is not decoded.
       const chunks = this.grid ? products(this.runs(down, 0), this.runs(across, 1)) : [];
       for (const area of chunks) {
         touched += [0, 1].reduce((n, i) => n * Math.ceil((area[i + 2] - area[i]) / this.side[i]), 1);
-        context.globalAlpha = shows ? 0.25 : 0.75;
-        context.fillStyle = mark;
+        context.fillStyle = striped;
         context.fillRect(...this.rect(plot, area));
-        context.globalAlpha = 1;
-        this.outline(context, plot, area, mark, 2);
+        this.outline(context, plot, area, mark, 3);
       }
       if (given) {
         for (const area of products(down, across)) {
-          context.fillStyle = css("--ground");
-          if (!shows) context.fillRect(...this.rect(plot, area));
-          else this.outline(context, plot, area, css("--ground"), 5);
+          this.outline(context, plot, area, css("--ground"), 5);
           this.outline(context, plot, area, css("--ink"), 1.5);
         }
       }

@@ -11,13 +11,14 @@ class Film {
   }
 
   // Another read, layout or cache: the film is another one.
-  forget(canPlay) {
+  forget(canPlay, why = "") {
     this.stop();
+    for (const id of ["play", "step", "at"]) $(id).disabled = Boolean(why);
     this.record = this.state = null;
     this.number = 0;
-    $("film").hidden = !canPlay;
+    $("film").hidden = !canPlay && !why;
     $("slots").hidden = true;
-    $("told").textContent = "";
+    $("told").textContent = why;
     $("at").value = 0;
     this.drawing.cells = null;
     this.drawing.redraw();
@@ -50,6 +51,8 @@ class Film {
     const { length } = this.record.frames;
     if (this.number >= length) this.number = 0;
     $("play").textContent = "Pause";
+    // No screen reader keeps up with it.
+    $("told").ariaLive = "off";
     // Some half a minute at most.
     const each = Math.max(1, Math.round(length / 600));
     this.timer = setInterval(() => {
@@ -61,20 +64,28 @@ class Film {
     clearInterval(this.timer);
     this.timer = 0;
     $("play").textContent = "Play";
+    $("told").ariaLive = "polite";
   }
 
   // What the cache holds after so many frames: followed from the state before, if that is earlier.
   follow(number) {
     let { state } = this;
-    if (!state || state.number > number) state = { number: 0, held: new Set(), seen: new Set(), loads: 0, again: 0, last: null, dropped: [] };
+    if (!state || state.number > number) state = { number: 0, queue: [], slots: new Map(), seen: new Set(), loads: 0, again: 0, last: null };
     for (; state.number < number; state.number += 1) {
-      const [, chunk, loaded, dropped] = this.record.frames[state.number];
+      const [, chunk, slot, loaded, dropped, behind] = this.record.frames[state.number];
       const again = loaded && state.seen.has(chunk);
       state.loads += loaded;
       state.again += again;
-      state.last = { chunk, colour: loaded ? (again ? "--error" : "--mark") : "--good" };
-      dropped.forEach((one) => state.held.delete(one));
-      if (this.record.room) state.held.add(chunk);
+      // Who had the slot of the one that comes had to go.
+      const collides = dropped.includes(state.slots.get(slot));
+      state.last = { chunk, slot, loaded, dropped, collides, colour: loaded ? (again ? "--error" : "--mark") : "--good" };
+      if (this.record.room) {
+        const goes = new Set([...dropped, chunk]);
+        state.queue = state.queue.filter((one) => !goes.has(one));
+        state.queue.splice(behind < 0 ? state.queue.length : state.queue.indexOf(behind), 0, chunk);
+        state.slots.forEach((one, at) => { if (goes.has(one)) state.slots.delete(at); });
+        state.slots.set(slot, chunk);
+      }
       state.seen.add(chunk);
     }
     this.state = state;
@@ -103,15 +114,27 @@ class Film {
       const isHere = found.every((k, axis) => axis === drawing.vertical || axis === drawing.horizontal || k === drawing.at[axis]);
       return isHere ? [{ index: [drawing.vertical < 0 ? 0 : found[drawing.vertical], found[drawing.horizontal]], colour: css(colour), alpha }] : [];
     };
-    drawing.cells = [...state.held].filter((chunk) => chunk !== state.last?.chunk).flatMap((chunk) => cell(chunk, "--good", 0.8));
+    drawing.cells = state.queue.filter((chunk) => chunk !== state.last?.chunk).flatMap((chunk) => cell(chunk, "--good", 0.8));
     if (state.last) drawing.cells.push(...cell(state.last.chunk, state.last.colour, 1));
     drawing.redraw();
     this.drawSlots();
     const rest = operations > reads.length ? ` The film shows the first ${counted(reads.length, "read")} of ${count(operations)}.` : "";
-    $("told").textContent = `Read ${count(at + 1)}: ${counted(number, "chunk")} touched so far, ${count(state.loads)} loaded and decoded, ${count(state.again)} of them again. The cache holds ${count(state.held.size)} of at most ${count(room)}.${rest}`;
+    $("told").textContent = `Read ${count(at + 1)}: ${counted(number, "chunk")} touched so far, ${count(state.loads)} loaded and decoded, ${count(state.again)} of them again. The cache holds ${count(state.queue.length)} of at most ${count(room)}.${state.last ? this.event(state.last, index) : ""}${rest}`;
   }
 
-  // Each held chunk in the order of its slot, and how full the cache is.
+  // What happened to the last chunk.
+  event({ chunk, slot, loaded, dropped, collides }, index) {
+    const named = (one) => `[${index(one).join(", ")}]`;
+    const { room } = this.record;
+    const where = `Chunk ${named(chunk)}${room ? ` (slot ${count(slot)})` : ""}`;
+    if (!loaded) return ` ${where} was in the cache.`;
+    if (!room) return ` ${where} was loaded; it is larger than the cache.`;
+    const why = collides ? (dropped.length > 1 ? "one of them had its slot" : "it had the same slot") : "the cache was full";
+    const gone = dropped.length > 3 ? counted(dropped.length, "chunk") : dropped.map(named).join(" and ");
+    return ` ${where} was loaded${dropped.length ? `, and ${gone} dropped: ${why}` : ""}.`;
+  }
+
+  // The hash table, in which each chunk has one slot; and the queue from which chunks are dropped.
   drawSlots() {
     const canvas = $("slots");
     const ratio = devicePixelRatio || 1;
@@ -121,24 +144,30 @@ class Film {
     canvas.height = height * ratio;
     const context = canvas.getContext("2d");
     context.scale(ratio, ratio);
-    const { held, last } = this.follow(this.number);
-    const room = Math.max(1, this.record.room);
-    const shown = Math.min(room, 600);
-    const side = Math.max(4, Math.min(26, Math.floor(Math.sqrt((width * (height - 22)) / shown))));
-    const across = Math.max(1, Math.floor(width / side));
     context.font = "12px system-ui, sans-serif";
-    context.fillStyle = css("--soft");
-    context.fillText(`The cache: room for ${counted(this.record.room, "chunk")}${room > shown ? `, ${count(shown)} shown` : ""}`, 0, 12);
-    const list = [...held];
-    for (let i = 0; i < shown; i += 1) {
-      const [x, y] = [(i % across) * side, 20 + Math.floor(i / across) * side];
-      if (y + side > height) break;
-      const chunk = list[i];
+    const { queue, slots, last } = this.follow(this.number);
+    const { room, nslots } = this.record;
+    const split = room * 22 < width ? height - 46 : height / 2;
+    const cells = (top, end, number, text, held) => {
+      const side = Math.max(5, Math.min(22, Math.floor(Math.sqrt((width * (end - top - 20)) / number))));
+      const across = Math.floor(width / side);
+      const most = across * Math.floor((end - top - 20) / side);
+      const each = Math.ceil(number / most);
+      context.fillStyle = css("--soft");
+      context.fillText(text(each), 0, top + 12, width);
       context.strokeStyle = css("--line");
-      context.strokeRect(x + 0.5, y + 0.5, side - 2, side - 2);
-      if (chunk === undefined) continue;
-      context.fillStyle = css(chunk === last?.chunk ? last.colour : "--good");
-      context.fillRect(x + 1, y + 1, side - 3, side - 3);
-    }
+      for (let i = 0; i * each < number; i += 1) {
+        context.strokeRect((i % across) * side + 0.5, top + 18.5 + Math.floor(i / across) * side, side - 2, side - 2);
+      }
+      // The last one is seen wherever it shares a cell.
+      for (const [at, chunk] of [...held].sort(([, a], [, b]) => (a === last?.chunk) - (b === last?.chunk))) {
+        const i = Math.floor(at / each);
+        context.fillStyle = css(chunk === last?.chunk ? last.colour : "--good");
+        context.fillRect((i % across) * side, top + 18 + Math.floor(i / across) * side, side - 1, side - 1);
+      }
+    };
+    const several = (each, noun) => (each > 1 ? `, ${counted(each, noun)} a cell` : "");
+    cells(0, split, Math.max(1, nslots), (each) => `${counted(nslots, "slot")}, one chunk in each${several(each, "slot")}`, slots);
+    cells(split, height, Math.max(1, room), (each) => `Room for ${counted(room, "chunk")}: HDF5 drops from the left, first those that were read in full${several(each, "chunk")}`, queue.entries());
   }
 }

@@ -10,7 +10,7 @@ let names = [];
 let grid = null;
 let view = { vertical: -1, horizontal: 0, at: [] };
 
-const drawing = new Drawing($("canvas"), { hover: settled(hover, 40), box: boxed });
+const drawing = new Drawing($("canvas"), { hover: settled(hover, 40), box: boxed, seen: settled(() => costs.lines(), 100) });
 const costs = new Costs({ changed: costsChanged, drawn });
 const work = new Work(costs);
 const picture = new Picture(() => { legend(); drawing.redraw(); });
@@ -115,6 +115,7 @@ async function choose(number, reads = file.traced[number] ?? [], tried = {}, dra
   drawing.wanted = [];
   drawing.tried = null;
   look();
+  if (drawn.zoom) drawing.see(drawn.zoom);
   $("traced").hidden = !(number in file.traced);
   $("of-trace").checked = number in file.traced;
   await costs.show(number, facts, names, saved?.views[number].reads ?? reads, tried);
@@ -134,7 +135,7 @@ function stored() {
 
 function ofDataset() {
   const found = worst(chosen);
-  $("findings").replaceChildren(...(found.length ? found.map(finding) : [el("p", { className: "good" }, file.sampled ? "Nothing is wrong with how it is stored." : "")]));
+  $("findings").replaceChildren(...(found.length ? found.map(finding) : [el("p", { className: "hint" }, file.sampled ? "No findings. A sound layout can still be slow for your reads: see what they cost below." : "")]));
 }
 
 function axes() {
@@ -196,6 +197,9 @@ function drawn(first) {
   const home = first ? begins(first) : view.at.map(() => 0);
   if (view.at.some((k, axis) => !shown.includes(axis) && k !== home[axis])) said += ` --at ${place().join()}`;
   if (drawing.colour !== "stored") said += ` --colour ${drawing.colour}`;
+  const { ranges, extent } = drawing;
+  const seen = ranges.filter((_, i) => i || view.vertical >= 0);
+  if (ranges.some(([begin, end], i) => begin > 0 || end < extent[i])) said += ` --zoom ${seen.map((one) => one.join(":")).join()}`;
   return said;
 }
 
@@ -236,14 +240,14 @@ function legend() {
     parts.push(el("span", {}, ends[0], ramp((context) => { for (let x = 0; x < 128; x += 1) { context.fillStyle = `rgb(${shade(x / 127)})`; context.fillRect(x, 0, 1, 1); } }), ends[1]));
   }
   if (facts.chunks && facts.chunks.allocated < facts.chunks.grid) parts.push(key(`rgb(${never()})`, "never written"));
-  if (grid) parts.push(key(css("--mark"), drawing.cells ? "loaded now" : "decoded for the read"));
+  if (grid) parts.push(key(css("--mark"), drawing.cells ? "loaded now" : "striped: decoded for the read"));
   if (drawing.cells) parts.push(key(css("--good"), "in the cache"), key(css("--error"), "loaded again"));
   else parts.push(key(css("--ground"), "what it gives you"));
   if (drawing.tried) parts.push(key(css("--cure"), "chunks that are tried (dashed)"));
   $("legend").replaceChildren(...parts);
 }
 
-// The file from its first byte to its last: this dataset's data, that of others, and the rest.
+// The file from its first byte to its last: this dataset's data, that of others, metadata, the rest.
 async function bytes() {
   const number = chosen;
   const found = await ask("bytes", { dataset: number });
@@ -255,7 +259,10 @@ async function bytes() {
   const held = found.own.map((one, i) => [one, i]).filter(([one]) => one > 0).map(([, i]) => i);
   const span = held.length ? (held.at(-1) - held[0] + 1) / found.own.length : 0;
   const percent = (part) => `${part && part < 0.01 ? "under 1" : Math.round(100 * part)}%`;
-  $("spread").textContent = `Its data is ${percent(share(found.own))} of the file${held.length ? `, spread over ${percent(span)} of it` : ""}; data of other datasets is ${percent(share(found.others))}. The rest is metadata, values of variable length and unused space.`;
+  const rest = found.metadata
+    ? `Metadata takes ${size(found.metadata_nbytes)}; it is drawn where it lies, to within 16 KiB. Of the rest, ${size(found.free_nbytes)} are free space that the file keeps track of; ${size(found.unaccounted_nbytes)} are lost, or hold values of variable length.`
+    : "The rest is metadata, values of variable length and unused space.";
+  $("spread").textContent = `Its data is ${percent(share(found.own))} of the file${held.length ? `, spread over ${percent(span)} of it` : ""}; data of other datasets is ${percent(share(found.others))}. ${rest}`;
 }
 
 function drawStrip() {
@@ -267,17 +274,20 @@ function drawStrip() {
   $("strip").height = height * ratio;
   const context = $("strip").getContext("2d");
   context.scale(ratio, ratio);
-  const colours = [css("--mark"), `rgb(${shade(0.45)})`, css("--line")];
-  found.own.forEach((own, i) => {
+  const kinds = [[css("--mark"), "this dataset", found.own], [`rgb(${shade(0.45)})`, "other datasets", found.others]];
+  if (found.metadata) kinds.push([css("--good"), "metadata", found.metadata]);
+  const left = found.own.map((_, i) => 1 - kinds.reduce((sum, [,, parts]) => sum + parts[i], 0));
+  kinds.push([css("--line"), found.metadata ? "free, lost, or of variable length" : "metadata and the rest", left]);
+  found.own.forEach((_, i) => {
     let bottom = height;
     const each = width / found.own.length;
-    [own, found.others[i], 1 - own - found.others[i]].forEach((part, k) => {
-      context.fillStyle = colours[k];
-      context.fillRect(i * each, bottom - part * height, each + 0.5, part * height);
-      bottom -= part * height;
-    });
+    for (const [colour, , parts] of kinds) {
+      context.fillStyle = colour;
+      context.fillRect(i * each, bottom - parts[i] * height, each + 0.5, parts[i] * height);
+      bottom -= parts[i] * height;
+    }
   });
-  $("strip-legend").replaceChildren(...["this dataset", "other datasets", "metadata and the rest"].map((text, k) => key(colours[k], text)));
+  $("strip-legend").replaceChildren(...kinds.map(([colour, text]) => key(colour, text)));
 }
 
 async function hover(index) {
@@ -361,7 +371,8 @@ function costsChanged(answered, tried, keeps) {
   const { chunks } = answered.then;
   const differs = tried && chunks && chunks.join() !== answered.now.chunks?.join();
   drawing.tried = differs ? [view.vertical < 0 ? 1 : chunks[view.vertical], chunks[view.horizontal]] : null;
-  film.forget(Boolean(!saved && one && answered.now.chunks && !differs));
+  const plays = Boolean(!saved && one && answered.now.chunks);
+  film.forget(plays && !differs, plays && differs ? "It plays the chunks that the file has: press \"As it is\" below." : "");
   drawFirst();
   legend();
 }
@@ -387,21 +398,25 @@ $("canvas").addEventListener("pointerleave", () => { $("hover").textContent = "\
 new ResizeObserver(drawStrip).observe($("strip"));
 if (matchMedia("(max-width: 62rem)").matches) $("objects").open = false;
 
+// The server ends some time after the page.
+function stay() {
+  const alive = new EventSource("alive");
+  alive.onerror = () => { $("gone").hidden = false; $("gone").textContent = "chunkwise has ended: start it again to go on."; };
+  alive.onopen = () => { $("gone").hidden = true; };
+}
+
 async function begin() {
   document.querySelectorAll(".asks").forEach((one) => { one.hidden = saved; });
   about();
   tree();
   ofFile();
-  const first = file.chosen ?? Number([...objects.keys()].filter((i) => objects[i].kind === "dataset")
-    .sort((a, b) => Math.max(-1, ...worst(b).map((one) => one.rank)) - Math.max(-1, ...worst(a).map((one) => one.rank)) || (objects[b].logical_nbytes ?? 0) - (objects[a].logical_nbytes ?? 0))[0] ?? -1);
   if (file.far) document.querySelectorAll(".local").forEach((one) => { one.hidden = true; });
   if (saved) document.querySelector("option[value=values]").remove();
-  if (first >= 0) choose(first, [...file.access], file.tried, file.drawn).catch(failed);
+  if (!saved) stay();
+  if (file.chosen !== null) await choose(file.chosen, [...file.access], file.tried, file.drawn).catch(failed);
   else { $("name").textContent = "There is no dataset in this file."; }
   if (saved) { document.documentElement.dataset.ready = "all"; return; }
-  const alive = new EventSource("alive");
-  alive.onerror = () => { $("gone").hidden = false; $("gone").textContent = "chunkwise has ended: start it again to go on."; };
-  alive.onopen = () => { $("gone").hidden = true; };
+  await drawing.ready();
   try {
     Object.assign(file, await ask("facts"), { sampled: true });
     findings = file.findings;

@@ -1,7 +1,7 @@
 """How does a process that is no rank start ranks, and get their measurements?
 
-A probe of a study: for each number of ranks mpiexec starts the worker, which writes one record a
-line, and says what the ranks do.
+A probe of a study: for each number of ranks mpiexec starts the worker, which adds one record a
+line to a file among the study's trials.  A run that was stopped goes on after these.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import os
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from chunkwise.errors import LibraryError, UsageError
+from chunkwise.files.durable import write_whole
 from chunkwise.measure.process import Ended, finished
 from chunkwise.measure.schedule import Step
 from chunkwise.measure.verdict import spread
@@ -33,6 +35,7 @@ _LONGEST_S: Final = 4 * 3600.0
 _PATIENCE_S: Final = 10.0
 _ROOT: Final = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 _SAID: Final = 3
+Record = tuple[dict[str, str], dict[str, Any]]
 
 
 def measure(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, Any]]]]:
@@ -43,18 +46,62 @@ def measure(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, A
     if settings.pop("any_ranks", True) and context.ranks:
         wanted = sorted(set(context.ranks))
     least = int(settings.pop("least_ranks", 1))
-    found: list[tuple[dict[str, str], dict[str, Any]]] = []
+    found: list[Record] = []
     for number in (number for number in wanted if number >= least):
         context.say(Step(f"{counted(number, 'rank')}"))
         crowded = "yes" if number > (os.cpu_count() or 1) else "no"
-        for point, record in _started(number, settings, context.repeat, context.folder):
-            point = {**point, "ranks": str(number), "oversubscribed": crowded}
-            found.append((point, record))
+        labels = {"ranks": str(number), "oversubscribed": crowded}
+        kept = _Kept(context.save.with_name(f"{context.save.name}-{number}.jsonl"), settings)
+        if context.wants(labels):
+            kept.complete(number, context, labels)
+        found += [({**point, **labels}, record) for point, record in kept.records]
     _compare(found)
     points: dict[tuple[tuple[str, str], ...], list[dict[str, Any]]] = {}
     for point, record in found:
         points.setdefault(tuple(point.items()), []).append(record)
     yield from ((dict(point), records) for point, records in points.items())
+
+
+class _Kept:
+    """What so many ranks measured of one run, a record a line; the first line has the settings."""
+
+    def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
+        self._path, self._settings = path, settings
+        self._first = json.dumps(settings, sort_keys=True)
+        self.records = self._read()
+
+    def complete(self, ranks: int, context: Context, labels: Mapping[str, str]) -> None:
+        """Measure until each point that is wanted has as many records as are wanted."""
+        counts = Counter(tuple(point.items()) for point, _ in self.records)
+        points = [
+            {name: text for name, text in point if name not in labels}
+            for point in (context.again.points if context.again else ())
+            if labels.items() <= dict(point).items()
+        ]
+        known = {frozenset(point): count for point, count in counts.items()}
+        if points and all(known.get(frozenset(p.items()), 0) >= context.repeat for p in points):
+            return
+        lines = [self._first, *map(json.dumps, self.records)]
+        write_whole(self._path, "".join(f"{line}\n" for line in lines).encode())
+        _start(
+            ranks,
+            {
+                "settings": self._settings,
+                "repeat": context.repeat,
+                "kept": [(dict(point), count) for point, count in counts.items()],
+                "points": points if context.again else None,
+            },
+            self._path,
+            context.folder,
+        )
+        self.records = self._read()
+
+    def _read(self) -> list[Record]:
+        """Return the records; of ranks that were killed, the last line may be half of one."""
+        if not self._path.exists():
+            return []
+        first, *lines = self._path.read_text("utf-8").split("\n")[:-1]
+        return [tuple(json.loads(line)) for line in lines] if first == self._first else []
 
 
 def _compare(found: Sequence[tuple[Mapping[str, str], dict[str, Any]]]) -> None:
@@ -71,20 +118,16 @@ def _compare(found: Sequence[tuple[Mapping[str, str], dict[str, Any]]]) -> None:
             record["efficiency"] = 100 * fewest / record["total_s"]
 
 
-def _started(
-    ranks: int, settings: Mapping[str, Any], repeat: int, folder: Path
-) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
-    """Start a worker of so many ranks, and give what it wrote."""
+def _start(ranks: int, plan: Mapping[str, Any], out: Path, folder: Path) -> None:
+    """Start a worker of so many ranks, which adds its records to a file."""
     with tempfile.TemporaryDirectory(prefix="iotest-", dir=folder) as name:
-        place = Path(name)
-        plan, out = place / "plan.json", place / "records.jsonl"
-        said: dict[str, Any] = {"settings": settings, "repeat": repeat, "folder": str(place)}
-        plan.write_text(json.dumps(said), "utf-8")
-        worker = [sys.executable, "-m", "chunkwise_lab.studies.iotest.worker", str(plan), str(out)]
+        noted = Path(name, "error")
+        Path(name, "plan.json").write_text(json.dumps({**plan, "folder": name}), "utf-8")
+        worker = [sys.executable, "-m", "chunkwise_lab.studies.iotest.worker"]
         try:
             # mpiexec ends its ranks, which remove their files.
             ended = finished(
-                [*launcher(ranks), *worker],
+                [*launcher(ranks), *worker, f"{name}/plan.json", str(out.resolve())],
                 environment=surroundings(ranks),
                 timeout_s=_LONGEST_S,
                 patience_s=_PATIENCE_S,
@@ -95,12 +138,8 @@ def _started(
                 "or HDF5 hangs here"
             ) from None
         if ended.returncode:
-            noted = Path(f"{out}.error")
             why = noted.read_text("utf-8") if noted.exists() else _last_words(ended)
             raise LibraryError(f"{counted(ranks, 'rank')}: {why}")
-        for line in out.read_text("utf-8").splitlines():
-            point, record = json.loads(line)
-            yield point, record
 
 
 def _last_words(ended: Ended) -> str:

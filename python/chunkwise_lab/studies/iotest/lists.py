@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 _CORE_INCREMENT = 64 << 20
+# H5FD_MPIO_CHUNK_ONE_IO and H5D_MPIO_LINK_CHUNK.
+_ONE_IO = 1
+_LINK_CHUNK = 1
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,23 @@ def collective_metadata(plist: Any) -> None:
             raise LibraryError(f"{name} failed: metadata cannot be written collectively here")
 
 
+def linked(plist: Any) -> None:
+    """Ask for all chunks of a call in one operation of MPI-IO (linked-chunk I/O)."""
+    if _library().H5Pset_dxpl_mpio_chunk_opt(ctypes.c_int64(plist.id), _ONE_IO) < 0:
+        raise LibraryError("H5Pset_dxpl_mpio_chunk_opt failed: linked chunks cannot be asked for")
+
+
+def is_linked(plist: Any) -> bool:
+    """Whether the last collective operation with this list was done so."""
+    mode = ctypes.c_int(-1)
+    call = _library().H5Pget_mpio_actual_chunk_opt_mode
+    if call(ctypes.c_int64(plist.id), ctypes.byref(mode)) < 0:
+        raise LibraryError(
+            "H5Pget_mpio_actual_chunk_opt_mode failed: it is not known what was done"
+        )
+    return mode.value == _LINK_CHUNK
+
+
 @cache
 def _library() -> ctypes.CDLL:
     # A symbol is looked for in an extension module of h5py's, and then in what it is linked with.
@@ -121,13 +141,20 @@ def creation(geometry: Geometry, filters: Pipeline) -> Any:
     return made
 
 
-def chunked(chunk: tuple[int, ...], filters: Pipeline, fill: int | None = None) -> Any:
-    """Return how a dataset of chunks is made, filled by HDF5's own rule or by `fill`."""
+def chunked(
+    chunk: tuple[int, ...], filters: Pipeline, fill: int | None = None, space: int | None = None
+) -> Any:
+    """Return how a dataset of chunks is made: when it is filled, and when it gets its space.
+
+    By HDF5's own rule where that is None.
+    """
     made = h5p.create(h5p.DATASET_CREATE)
     made.set_chunk(chunk)
     filters.apply(made)
     if fill is not None:
         made.set_fill_time(fill)
+    if space is not None:
+        made.set_alloc_time(space)
     return made
 
 

@@ -16,7 +16,7 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 import numpy as np
 from h5py import h5d, h5f, h5s, h5t
@@ -25,66 +25,107 @@ from chunkwise.errors import ChunkwiseError, WrongValueError
 from chunkwise.grammar import Pipeline
 from chunkwise.mpi.ranks import OtherRankFailedError, abandoned, as_one_program
 from chunkwise.names import hdf5_reason
-from chunkwise_lab.studies.iotest.lists import access, chunked, transfer
+from chunkwise_lab.studies.iotest.lists import access, chunked, is_linked, linked, transfer
 from chunkwise_lab.studies.iotest.pattern import Values
 from chunkwise_lab.studies.iotest.run import once, removed
 from chunkwise_lab.studies.iotest.settings import Settings
 from chunkwise_lab.studies.iotest.walk import Combination, chosen
+from chunkwise_lab.studies.iotest.watching import Watch
 from chunkwise_lab.studies.iotest.world import World, world
 
 _FILL: Final = {"written": h5d.FILL_TIME_ALLOC, "never": h5d.FILL_TIME_NEVER}
+_ALLOCATIONS: Final = {"early": h5d.ALLOC_TIME_EARLY, "incremental": h5d.ALLOC_TIME_INCR}
 # Who makes the dataset, and the driver that this one opens the file with.
 CREATORS: Final = {
     "all ranks": "collective", "rank 0, MPI-IO": "collective", "rank 0, POSIX": "posix",
 }  # fmt: skip
 
 
-def creation(
-    world: World, settings: Mapping[str, Any], folder: Path
-) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
-    """Make, write and close a dataset once in each way.
+# Points, each with what measures it once; the record is rank 0's.
+Ways = Iterator[tuple[dict[str, str], Callable[[], dict[str, Any]]]]
+
+
+def creation(world: World, settings: Mapping[str, Any], folder: Path) -> Ways:
+    """Make, write and close a dataset in each way.
 
     ``chunks`` is the number of chunks that each rank writes, ``rows`` and ``columns`` the shape
-    of one, ``filters`` the chains.  Records have ``total_s``; of it ``made_s``, until all ranks
-    can write; ``elapsed_s``, in the writes, of ``selected_nbytes``; and the file's bytes,
-    ``empty_nbytes`` when rank 0 alone has made the dataset, ``file_nbytes`` at the end.
+    of one, ``filters`` the chains, ``allocations`` when chunks get their space (where that is
+    said, points have ``allocation``).  Where ``cells`` is given, z, y and x of the part of a grid
+    that each rank computes, each chunk holds as many of ``steps`` as ``buffered`` says: a rank
+    keeps so many, and writes them at once.
+
+    Records have ``total_s``; of it ``made_s``, until all ranks can write; ``elapsed_s``, in
+    the writes, of ``selected_nbytes``; and the file's bytes, ``empty_nbytes`` when rank 0
+    alone has made the dataset, ``file_nbytes`` at the end.
     """
     file = str(folder / "creation.h5")
-    for text, creator, fill in product(settings["filters"], CREATORS, _FILL):
-        with removed([file] if world.rank == 0 else []):
-            world.barrier()
-            record = _created(world, settings, file, Pipeline.parse(text), creator, fill)
-            world.barrier()
-        yield {"filter": str(text), "creator": creator, "fill": fill}, record
+    layout = _layout(world, settings)
+    allocations = settings.get("allocations", [""])
+    for text, allocation, creator, fill in product(
+        settings["filters"], allocations, settings.get("creators", CREATORS), _FILL
+    ):
+        told = _Way(Pipeline.parse(text), creator, fill, allocation)
+        point = {"filter": str(text), "creator": creator, "fill": fill}
+        point |= {"allocation": allocation} if allocation else {}
+        yield point, partial(_in_new_file, world, file, partial(_created, world, layout, told))
 
 
-def _created(
-    world: World,
-    settings: Mapping[str, Any],
-    file: str,
-    filters: Pipeline,
-    creator: str,
-    fill: str,
-) -> dict[str, Any]:
-    rows, columns, count = settings["rows"], settings["columns"], settings["chunks"]
-    shape = (count, world.size * rows, columns)
-    chunk = (1, rows, columns)
-    made = chunked(chunk, filters, _FILL[fill])
+class _Layout(NamedTuple):
+    """A dataset of chunks, each written by one rank at once."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    chunk: tuple[int, ...]
+    starts: tuple[tuple[int, ...], ...]  # Of this rank's chunks
+
+
+def _layout(world: World, settings: Mapping[str, Any]) -> _Layout:
+    if "cells" not in settings:
+        rows, columns, count = settings["rows"], settings["columns"], settings["chunks"]
+        places = tuple((number, world.rank * rows, 0) for number in range(count))
+        return _Layout("f8", (count, world.size * rows, columns), (1, rows, columns), places)
+    steps, kept, (z, y, x) = settings["steps"], settings["buffered"], settings["cells"]
+    starts = tuple((step, 0, world.rank * y, 0) for step in range(0, steps, kept))
+    return _Layout("f4", (steps, z, world.size * y, x), (kept, z, y, x), starts)
+
+
+class _Way(NamedTuple):
+    """One way to make a dataset."""
+
+    filters: Pipeline
+    creator: str
+    fill: str
+    allocation: str  # Empty for HDF5's own rule
+
+
+def _in_new_file(world: World, file: str, one: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
+    with removed([file] if world.rank == 0 else []):
+        world.barrier()
+        record = one(file)
+        world.barrier()
+    return record
+
+
+def _created(world: World, layout: _Layout, way: _Way, file: str) -> dict[str, Any]:
+    filters, creator, fill, allocation = way
+    dtype, shape, chunk, starts = layout
+    made = chunked(chunk, filters, _FILL[fill], _ALLOCATIONS.get(allocation))
     one = Combination(io="collective")
     how, all_ranks = transfer(one, filters), access(one, world.comm)
-    data = np.random.default_rng(world.rank).integers(0, 2**16, chunk[1:]) / 2**16
+    data = (np.random.default_rng(world.rank).integers(0, 2**16, chunk) / 2**16).astype(dtype)
+    once, kind = (1,) * len(chunk), h5t.py_create(data.dtype)
     memory, space = h5s.create_simple(chunk), h5s.create_simple(shape)
     name = file.encode()
     empty_nbytes: int | None = None
     begun = perf_counter()
     if creator == "all ranks":
         opened = h5f.create(name, h5f.ACC_TRUNC, fapl=all_ranks)
-        dataset = h5d.create(opened, b"d", h5t.NATIVE_DOUBLE, space, dcpl=made)
+        dataset = h5d.create(opened, b"d", kind, space, dcpl=made)
     else:
         if world.rank == 0:
             alone = _alone(CREATORS[creator])
             first = h5f.create(name, h5f.ACC_TRUNC, fapl=alone)
-            h5d.create(first, b"d", h5t.NATIVE_DOUBLE, space, dcpl=made)
+            h5d.create(first, b"d", kind, space, dcpl=made)
             first.close()
             empty_nbytes = Path(file).stat().st_size
         world.barrier()
@@ -92,10 +133,10 @@ def _created(
         dataset = h5d.open(opened, b"d")
     made_s = perf_counter() - begun
     calls_s = 0.0
-    for number in range(count):
-        space.select_hyperslab((number, world.rank * rows, 0), (1, 1, 1), block=chunk)
+    for start in starts:
+        space.select_hyperslab(start, once, block=chunk)
         now = perf_counter()
-        dataset.write(memory, space, data, h5t.NATIVE_DOUBLE, how)
+        dataset.write(memory, space, data, kind, how)
         calls_s += perf_counter() - now
     del dataset
     opened.close()
@@ -105,12 +146,14 @@ def _created(
     opened = h5f.open(name, h5f.ACC_RDONLY, fapl=all_ranks)
     dataset = h5d.open(opened, b"d")
     found = np.empty_like(data)
-    for number in range(count):
+    for start in starts:
         found.fill(np.nan)
-        space.select_hyperslab((number, world.rank * rows, 0), (1, 1, 1), block=chunk)
-        dataset.read(memory, space, found, h5t.NATIVE_DOUBLE, how)
+        space.select_hyperslab(start, once, block=chunk)
+        dataset.read(memory, space, found, kind, how)
         if not np.array_equal(found, data):
-            raise WrongValueError(f"{file}: chunk {number} of rank {world.rank} has other values")
+            raise WrongValueError(
+                f"{file}: the chunk at {start} of rank {world.rank} has other values"
+            )
     del dataset
     opened.close()
     slowest = world.gather((made_s, calls_s))
@@ -121,11 +164,11 @@ def _created(
         "total_s": total_s,
         "made_s": max(made for made, _ in slowest),
         "elapsed_s": max(calls for _, calls in slowest),
-        "selected_nbytes": 8 * math.prod(shape),
+        "selected_nbytes": data.itemsize * math.prod(shape),
         "empty_nbytes": empty_nbytes,
         "file_nbytes": Path(file).stat().st_size,
         "shape": list(shape),
-        "itemsize": 8,
+        "itemsize": data.itemsize,
     }
 
 
@@ -149,24 +192,19 @@ class Parts(NamedTuple):
     places: tuple[tuple[int, int], ...]
 
 
-Record = tuple[dict[str, str], dict[str, Any]]
 # Points, each with what writes a file and gives its record.
-Ways = Iterator[tuple[dict[str, str], Callable[[str], dict[str, Any]]]]
+Writers = Iterator[tuple[dict[str, str], Callable[[str], dict[str, Any]]]]
 _GIB: Final = 1 << 30
 
 
-def pitfalls(world: World, settings: Mapping[str, Any], folder: Path) -> Iterator[Record]:
-    """Measure one pitfall, which ``pitfall`` names, once in each way."""
+def pitfalls(world: World, settings: Mapping[str, Any], folder: Path) -> Ways:
+    """Measure one pitfall, which ``pitfall`` names, in each way."""
     file = str(folder / "pitfall.h5")
     for point, one in PITFALLS[settings["pitfall"]](world, settings):
-        with removed([file] if world.rank == 0 else []):
-            world.barrier()
-            record = one(file)
-            world.barrier()
-        yield point, record
+        yield point, partial(_in_new_file, world, file, one)
 
 
-def _independent(world: World, settings: Mapping[str, Any]) -> Ways:
+def _independent(world: World, settings: Mapping[str, Any]) -> Writers:
     """Write a chunk of each rank, collectively or not, with filters or without."""
 
     def write(file: str, io: str, filters: Pipeline) -> dict[str, Any]:
@@ -195,6 +233,40 @@ def _independent(world: World, settings: Mapping[str, Any]) -> Ways:
             yield point, partial(write, io=io, filters=Pipeline.parse(text))
 
 
+def _linked(world: World, settings: Mapping[str, Any]) -> Writers:
+    """Write or read two chunks of each rank at once, as linked chunks where HDF5 does that."""
+
+    def done(file: str, operation: str, filters: Pipeline) -> dict[str, Any]:
+        one, chunk = Combination(io="collective"), (1, settings["columns"])
+        opened = h5f.create(file.encode(), h5f.ACC_TRUNC, fapl=access(one, world.comm))
+        space = h5s.create_simple((2 * world.size, settings["columns"]))
+        dataset: Any = h5d.create(
+            opened, b"d", h5t.NATIVE_DOUBLE, space, dcpl=chunked(chunk, filters)
+        )
+        data = np.arange(2 * settings["columns"], dtype="f8").reshape(2, -1)
+        space.select_hyperslab((2 * world.rank, 0), (1, 1), block=data.shape)
+        memory, how = h5s.create_simple(data.shape), transfer(one, filters)
+        linked(how)
+        begun = perf_counter()
+        dataset.write(memory, space, data, h5t.NATIVE_DOUBLE, how)
+        if operation == "read":
+            how, begun = transfer(one, filters), perf_counter()
+            linked(how)
+            dataset.read(memory, space, data, h5t.NATIVE_DOUBLE, how)
+        took = perf_counter() - begun
+        dataset = None
+        opened.close()
+        if is_linked(how):
+            return {"status": "ok", "total_s": took}
+        return {"status": "refused", "error": "it was done chunk by chunk, though linked chunks "
+                "were asked for (H5Pget_mpio_actual_chunk_opt_mode)"}  # fmt: skip
+
+    for text in settings["filters"]:
+        for operation in ("write", "read"):
+            point = {"operation": operation, "filter": str(text)}
+            yield point, partial(done, operation=operation, filters=Pipeline.parse(text))
+
+
 def _refused_or(call: Callable[[], object], what: str) -> dict[str, Any]:
     """Time a call; if the library refuses it, its reason is the record."""
     begun = perf_counter()
@@ -205,7 +277,7 @@ def _refused_or(call: Callable[[], object], what: str) -> dict[str, Any]:
     return {"status": "ok", "total_s": perf_counter() - begun}
 
 
-def _four_gib(world: World, settings: Mapping[str, Any]) -> Ways:
+def _four_gib(world: World, settings: Mapping[str, Any]) -> Writers:
     """Make a dataset of chunks of 4 GiB, and of an element less; nothing is written."""
     del world, settings
 
@@ -223,7 +295,7 @@ def _four_gib(world: World, settings: Mapping[str, Any]) -> Ways:
         yield {"size": words}, partial(make, elements=elements)
 
 
-def _parts(world: World, settings: Mapping[str, Any]) -> Ways:
+def _parts(world: World, settings: Mapping[str, Any]) -> Writers:
     """Write chunks in parts, by a cache that holds one and one that does not, in two orders."""
     del world
     count, parts, part = settings["chunks"], settings["parts"], settings["part"]
@@ -258,7 +330,7 @@ def _in_parts(file: str, told: tuple[Pipeline, int, Parts]) -> dict[str, Any]:
     return _done(file, took, written, values.reshape(count, -1))
 
 
-def _first_writes(world: World, settings: Mapping[str, Any]) -> Ways:
+def _first_writes(world: World, settings: Mapping[str, Any]) -> Writers:
     """Write a few elements of each uncompressed chunk, which is new, or in the file already."""
     del world
     count, elements = settings["chunks"], settings["elements"]
@@ -332,6 +404,7 @@ PITFALLS: Final = {
     "chunk-of-4-gib": _four_gib,
     "first-write": _first_writes,
     "independent-with-filters": _independent,
+    "linked-chunks": _linked,
     "parts-of-chunks": _parts,
 }
 
@@ -342,10 +415,8 @@ _PATTERN: Final = (
 )  # fmt: skip
 
 
-def walks(
-    world: World, settings: Mapping[str, Any], folder: Path
-) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
-    """Measure each combination once.
+def walks(world: World, settings: Mapping[str, Any], folder: Path) -> Ways:
+    """Measure each combination.
 
     ``filters`` names the chains, ``where`` what combinations must have, and the rest is of
     `chunkwise_lab.studies.iotest.settings.Settings`.  Records have ``total_s``, the wall time;
@@ -356,35 +427,35 @@ def walks(
     whole = replace(Settings(single_process="mpi-io-uni", **pattern)).on(world.size)
     file = str(folder / "walk.h5")
     values = Values(whole, world.rank)
+
+    def walked(one_of: Settings, one: Combination) -> dict[str, Any]:
+        row = once(world, one_of, one, values, file)
+        if row is None:
+            return {}
+        figures = row.figures()
+        return {
+            "status": "ok",
+            "total_s": row.wall_s,
+            "made_s": figures["creat-max"],
+            # Of the writes, for their rate.
+            "elapsed_s": figures["write-max"],
+            "selected_nbytes": whole.nbytes,
+            "file_nbytes": row.file_nbytes,
+            "shape": [whole.steps, whole.arrays, *whole.plane],
+            "itemsize": 8,
+            "weak": whole.scaling == "weak",
+        }
+
     for text in settings.get("filters", ("none",)):
         one_of = replace(whole, filters=Pipeline.parse(text))
         for one in chosen(one_of, world.size, _present(settings.get("where", ()), world.size)):
-            row = once(world, one_of, one, values, file)
             # Of the dataset, where other labels tell how many ranks there are.
             point = {"dataset-rank" if k == "rank" else k: v for k, v in one.point().items()}
             point["filter"] = str(text)
             # A single process by MPI-IO does what several do collectively.
             if one.io == "mpi-io-uni":
                 point["io"] = "collective"
-            if row is None:
-                yield point, {}
-                continue
-            figures = row.figures()
-            yield (
-                point,
-                {
-                    "status": "ok",
-                    "total_s": row.wall_s,
-                    "made_s": figures["creat-max"],
-                    # Of the writes, for their rate.
-                    "elapsed_s": figures["write-max"],
-                    "selected_nbytes": whole.nbytes,
-                    "file_nbytes": row.file_nbytes,
-                    "shape": [whole.steps, whole.arrays, *whole.plane],
-                    "itemsize": 8,
-                    "weak": whole.scaling == "weak",
-                },
-            )
+            yield point, partial(walked, one_of, one)
 
 
 def _present(where: tuple[str, ...], size: int) -> list[str]:
@@ -392,28 +463,69 @@ def _present(where: tuple[str, ...], size: int) -> list[str]:
     return [text for text in where if size > 1 or not text.startswith("io=")]
 
 
-# Each gives what one round measures; every rank takes part.
-Kind = Callable[[World, Mapping[str, Any], Path], Iterator[Record]]
+# Each gives what is measured; every rank takes part.
+Kind = Callable[[World, Mapping[str, Any], Path], Ways]
 KINDS: Final[Mapping[str, Kind]] = {"creation": creation, "pitfalls": pitfalls, "walk": walks}
 
 
 def work(plan: str, out: str) -> None:
-    """Carry out a plan."""
+    """Carry out a plan: each point in turns, until it has as many records as it says."""
     ranks = world(mpi_alone=True)
     said = json.loads(Path(plan).read_text("utf-8"))
-    kind, folder = KINDS[said["settings"]["kind"]], Path(said["folder"])
+    kind, often = KINDS[said["settings"]["kind"]], said["repeat"]
+    ways = [
+        (point, often - kept, one)
+        for point, one in kind(ranks, said["settings"], Path(said["folder"]))
+        if (kept := _kept(said["kept"], point)) < often and _is_wanted(said["points"], point)
+    ]
     try:
+        if often > 1 and ways:
+            # The first is slower for being the first, and is kept by nobody.
+            ways[0][2]()
         with Path(out).open("a", encoding="utf-8") as file:
-            for _ in range(said["repeat"]):
-                for point, record in kind(ranks, said["settings"], folder):
-                    if ranks.rank == 0:
-                        file.write(json.dumps([point, record]) + "\n")
-                        file.flush()
+            records = _Records(ranks, file)
+            for left in range(often, 0, -1):
+                for point, lacking, one in ways:
+                    if lacking >= left:
+                        records.add(point, one())
+            records.write(None)
     except BaseException as wrong:
         # It holds the files that are open: closing them, one rank would wait for the others.
         if ranks.size > 1:
             abandoned.append(wrong)
         raise
+
+
+def _kept(counts: list[tuple[dict[str, str], int]], point: dict[str, str]) -> int:
+    return next((count for known, count in counts if known == point), 0)
+
+
+def _is_wanted(points: list[dict[str, str]] | None, point: dict[str, str]) -> bool:
+    return points is None or any(point.items() <= one.items() for one in points)
+
+
+class _Records:
+    """Records that are written as soon as it is known what others did meanwhile."""
+
+    def __init__(self, ranks: World, file: IO[str]) -> None:
+        self._file, self._rank, self._watch = file, ranks.rank, Watch(ranks)
+        self._waiting: list[tuple[dict[str, str], dict[str, Any]]] = []
+
+    def add(self, point: dict[str, str], record: dict[str, Any]) -> None:
+        """Take a record (collective)."""
+        self._waiting.append((point, record))
+        share = self._watch.others_share()
+        if share is not None or not self._watch.tells:
+            self.write(share)
+
+    def write(self, share: float | None) -> None:
+        """Write what waits, with the share of others."""
+        if self._rank == 0:
+            for point, record in self._waiting:
+                told = {} if share is None else {"others_share": share}
+                self._file.write(json.dumps([point, {**record, **told}]) + "\n")
+            self._file.flush()
+        self._waiting.clear()
 
 
 def _told(error: BaseException) -> tuple[str, int] | None:
@@ -423,7 +535,7 @@ def _told(error: BaseException) -> tuple[str, int] | None:
     if not isinstance(error, OtherRankFailedError):
         with (
             contextlib.suppress(OSError),
-            Path(f"{sys.argv[2]}.error").open("x", encoding="utf-8") as file,
+            Path(sys.argv[1]).with_name("error").open("x", encoding="utf-8") as file,
         ):
             file.write(str(error))
     return f"chunkwise: {error}\n", 2
