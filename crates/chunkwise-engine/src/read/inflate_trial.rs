@@ -102,7 +102,7 @@ mod tests {
         }
         // Not by enough.
         assert_eq!((trial.next(4, 100), trial.is_open()), (None, false));
-        trial.add(true, 50, 0);
+        trial.add(true, 30, 0);
         assert_eq!((trial.next(16, 100), trial.is_open()), (Some((true, false)), true));
         // Fewer at a time do not gain as much.
         assert_eq!([2, 3].map(|chunks| trial.next(chunks, 100)), [None, Some((true, false))]);

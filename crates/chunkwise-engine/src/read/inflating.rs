@@ -29,6 +29,7 @@ const SAMPLED_PERCENT: u64 = 150;
 /// ... and are so large: of each, one part in so many is inflated twice, within bounds.
 const SAMPLED_NBYTES: u64 = 1 << 20;
 const SAMPLE_SHARE: u64 = 64;
+const LEAST_SAMPLED: usize = STREAMS - 1;
 const SAMPLE_NBYTES: [u64; 2] = [16 << 10, 64 << 10];
 /// Small chunks are taken together up to as many bytes...
 const GROUP_NBYTES: u64 = 1 << 20;
@@ -88,7 +89,7 @@ impl Dataset {
     /// How much of each of these chunks tells which way of inflating is faster; None where whole ones
     /// have to be timed, or nothing has.
     fn sample_nbytes(&self, pipeline: &Pipeline, records: &[ChunkRecord]) -> Option<usize> {
-        let sampled = records.len() >= STREAMS
+        let sampled = records.len() >= LEAST_SAMPLED
             && records.iter().all(|chunk| self.tells_by_its_beginning(pipeline, chunk))
             && self.inflating.is_undecided();
         let [least, most] = SAMPLE_NBYTES;
@@ -102,10 +103,11 @@ impl Dataset {
         sample_nbytes: usize,
         (out, scratch): (&mut Vec<u8>, &mut Scratch),
     ) -> Result<(), ReadError> {
-        let stored = &stored[..STREAMS];
+        let stored = &stored[..stored.len().min(STREAMS)];
+        let nbytes = stored.len() * sample_nbytes;
         // What it is set to now costs no time later.
-        grow(out, STREAMS * sample_nbytes)?;
-        out[..STREAMS * sample_nbytes].fill(0);
+        grow(out, nbytes)?;
+        out[..nbytes].fill(0);
         let took = [false, true].map(|together| {
             let parts = out.chunks_exact_mut(sample_nbytes).zip(stored);
             let jobs = parts.map(|(out, &stored)| Job { stored, out, done: false });
@@ -114,7 +116,7 @@ impl Dataset {
             timed(Phase::Decode(FilterKind::Deflate), || scratch.inflate(&mut jobs, together));
             thread_time().saturating_sub(before)
         });
-        self.inflating.add_sample((STREAMS * sample_nbytes) as u64, took);
+        self.inflating.add_sample(nbytes as u64, took);
         Ok(())
     }
 }
@@ -174,13 +176,14 @@ impl Reading<'_> {
         let Some(masks) = masks.collect::<Option<SmallVec<[u32; GROUP_CHUNKS as usize]>>>() else {
             return Ok(none);
         };
-        // What fewer gain is not timed.
-        if group.len() < STREAMS && (group.len() < 2 || dataset.inflating.is_undecided()) {
-            return Ok(none);
-        }
         let records: SmallVec<[ChunkRecord; GROUP_CHUNKS as usize]> =
             group.iter().map(|(_, chunk)| chunk.record).collect();
         let sample = dataset.sample_nbytes(pipeline, &records);
+        // What fewer gain is not timed.
+        let too_few = if dataset.inflating.is_undecided() { STREAMS } else { 2 };
+        if sample.is_none() && group.len() < too_few {
+            return Ok(none);
+        }
         let group_nbytes = (group.len() as u64).saturating_mul(dataset.chunk_nbytes);
         let way = || dataset.inflating.next(group.len(), group_nbytes);
         let known = if sample.is_none() { way() } else { None };
@@ -347,7 +350,8 @@ mod tests {
             let other = number % 2 == 1;
             dataset.inflating.add(other, 1000, if other == together { 1000 } else { 3000 });
         }
-        assert_eq!(dataset.inflating.next(4, 1000), together.then_some((true, false)));
+        let way = dataset.inflating.next(4, 1000);
+        assert_eq!(way.map(|(together, _)| together), together.then_some(true));
     }
 
     #[test]

@@ -201,7 +201,7 @@ mod tests {
         let segments = Segments::new(365, 1 << 20, 2, 4);
         let lens: Vec<_> =
             (0..segments.count()).map(|n| segments.tasks(n)).map(|s| s.end - s.start).collect();
-        assert_eq!((lens[0], &lens[lens.len() - 4..]), (4, &[2, 2, 2, 1][..]));
+        assert_eq!((lens[0], &lens[lens.len() - 4..]), (4, &[4, 2, 2, 1][..]));
     }
 
     #[test]
