@@ -126,9 +126,10 @@ fn grow(buffer: &mut Vec<u8>, nbytes: usize) -> Result<(), ReadError> {
     if buffer.capacity() < nbytes {
         *buffer = Vec::new();
     }
-    Ok(if buffer.len() < nbytes {
-        resize(buffer, nbytes)?
-    })
+    if buffer.len() < nbytes {
+        resize(buffer, nbytes)?;
+    }
+    Ok(())
 }
 
 impl Reading<'_> {
