@@ -146,6 +146,34 @@ def together() -> Iterator[tuple[str, bytes]]:
     yield "mixed", file([*kinds.values(), b"", b"x"], 6, zlib.Z_DEFAULT_STRATEGY)
 
 
+def small(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Names and files of up to four kilobytes; most take one."""
+    for libver, name in itertools.product(("earliest", "latest"), ("group", "data", "chunks")):
+        path = folder / "small.h5"
+        fapl = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+        low = h5py.h5f.LIBVER_EARLIEST if libver == "earliest" else h5py.h5f.LIBVER_LATEST
+        fapl.set_libver_bounds(low, h5py.h5f.LIBVER_LATEST)
+        if name != "data":
+            fapl.set_meta_block_size(0)
+        made = h5py.h5f.create(bytes(path), h5py.h5f.ACC_TRUNC, fapl=fapl)
+        with h5py.File(made) as f:
+            if name == "group":
+                group = f.create_group("g")
+                group["top"], group["soft"] = f["/"], h5py.SoftLink("/nowhere")
+            elif name == "data":
+                dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+                dcpl.set_layout(h5py.h5d.COMPACT)
+                space = h5py.h5s.create(h5py.h5s.SCALAR)
+                h5py.h5d.create(f.id, b"x", h5py.h5t.IEEE_F32LE, space, dcpl)
+                f["x"].attrs["u"] = b"K"
+            else:
+                f.create_dataset("c", (4,), "u1", chunks=(2,), maxshape=(9,))[:] = 1
+        content = path.read_bytes()
+        if len(content) > 4096:
+            continue
+        yield f"small-{name}-{'old' if libver == 'earliest' else 'new'}", content
+
+
 def main() -> None:
     """Write all files anew."""
     (CORPUS / "together").mkdir(parents=True, exist_ok=True)
@@ -167,6 +195,12 @@ def main() -> None:
                 # HDF5 2.0 does not open what is in there.
                 widen(path)
             (CORPUS / "format" / name).write_bytes(head + path.read_bytes())
+        (CORPUS / "listing").mkdir(parents=True, exist_ok=True)
+        for name, content in small(Path(folder)):
+            for target in ("format", "listing"):
+                (CORPUS / target / name).write_bytes(struct.pack("<8Q", 1, *[0] * 7) + content)
+        for name in ("groups-old", "groups-new", "values-old", "values-new", "chunks-old"):
+            (CORPUS / "listing" / name).write_bytes((CORPUS / "format" / name).read_bytes())
         for name, dtype, filters in pipelines():
             target = CODECS_BY_ID[filters[0].number].name if len(filters) == 1 else "pipeline"
             (CORPUS / target).mkdir(parents=True, exist_ok=True)

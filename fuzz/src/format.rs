@@ -9,17 +9,15 @@ use std::collections::BTreeSet;
 
 use chunkwise_format::{Bytes, Class, File, Filter, Object, Target, checksum};
 
-use crate::memory::within;
+use crate::memory::small;
 
-/// Far from what a file may claim.
-const MOST_NBYTES: usize = 64 << 20;
 /// Bytes before the file: flags, and addresses.
-const HEAD_LEN: usize = 64;
+pub(crate) const HEAD_LEN: usize = 64;
 
 pub(crate) fn check(input: &[u8]) {
-    within(MOST_NBYTES, || {
-        // An input that ends early says nothing.
-        let Some((head, file)) = input.split_first_chunk::<HEAD_LEN>() else { return };
+    // An input that ends early says nothing.
+    let Some((head, file)) = input.split_first_chunk::<HEAD_LEN>() else { return };
+    small(file.len(), || {
         let numbers = head.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes));
         let numbers: Vec<u64> = numbers.collect();
         let sums = numbers.first().is_some_and(|flags| flags & 1 != 0);

@@ -8,6 +8,7 @@
 mod chunks;
 mod decode;
 mod format;
+mod listing;
 mod memory;
 mod numbers;
 mod plan;
@@ -34,6 +35,8 @@ pub enum Target {
     Format,
     /// Streams that are inflated together.
     Together,
+    /// A file whose objects are listed.
+    Listing,
     /// Grids and selections of any numbers, and their plans.
     Plan,
 }
@@ -42,8 +45,15 @@ impl Target {
     /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {
         let filters = FilterKind::ALL.into_iter().map(Self::Filter);
-        let others =
-            [Self::Pipeline, Self::Chunks, Self::Stored, Self::Format, Self::Together, Self::Plan];
+        let others = [
+            Self::Pipeline,
+            Self::Chunks,
+            Self::Stored,
+            Self::Format,
+            Self::Listing,
+            Self::Together,
+            Self::Plan,
+        ];
         filters.chain(others)
     }
 
@@ -56,6 +66,7 @@ impl Target {
             Self::Stored => "stored",
             Self::Format => "format",
             Self::Together => "together",
+            Self::Listing => "listing",
             Self::Plan => "plan",
         }
     }
@@ -72,6 +83,7 @@ impl Target {
             Self::Stored => stored::check(input),
             Self::Format => format::check(input),
             Self::Together => together::check(input),
+            Self::Listing => listing::check(input),
             Self::Plan => plan::check(input),
         }
     }

@@ -1,4 +1,4 @@
-//! Does work take memory in proportion?
+//! Does work take memory in proportion, and time?
 //!
 //! Every allocation of this program is counted, by whichever thread.  What C libraries
 //! allocate themselves is not: the codecs' working memory is theirs, and of fixed size.
@@ -8,6 +8,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 struct Counting;
 
@@ -66,4 +67,28 @@ pub(crate) fn within<T>(most: usize, work: impl FnOnce() -> T) -> T {
     drop(one);
     assert!(taken <= most, "{taken} bytes of memory were taken where {most} are plenty");
     outcome
+}
+
+/// What reading the metadata of a file may take, whatever it claims.
+const MOST_NBYTES: usize = 64 << 20;
+/// Files up to this size take at most this processor time.
+const SMALL_LEN: usize = 4 << 10;
+const MOST_TIME: Duration = Duration::from_secs(1);
+
+/// Do `work` on a file of this many bytes, within the bounds that hold for it.
+///
+/// # Panics
+/// When it took more.
+pub(crate) fn small<T>(file_len: usize, work: impl FnOnce() -> T) -> T {
+    let before = processor_time();
+    let outcome = within(MOST_NBYTES, work);
+    let taken = processor_time().zip(before).map_or(Duration::ZERO, |(now, then)| now - then);
+    assert!(file_len > SMALL_LEN || taken <= MOST_TIME, "a small file took {taken:?}");
+    outcome
+}
+
+/// The processor time of this thread; None where the system does not say it.
+fn processor_time() -> Option<Duration> {
+    let said = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    said.split(' ').next()?.parse().ok().map(Duration::from_nanos)
 }

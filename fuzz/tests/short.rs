@@ -14,7 +14,8 @@ mod changes;
 
 use changes::Random;
 
-/// Inputs that each target is fed with, beside the corpus; `CHUNKWISE_FUZZ_RUNS` says otherwise.
+/// Inputs that each target is fed with, beside the corpus; `CHUNKWISE_FUZZ_RUNS` says otherwise, and
+/// `CHUNKWISE_FUZZ` names one target.
 const RUNS: usize = 4_000;
 
 /// After so long an input is taken to run for ever.  None takes a hundredth of it.
@@ -53,7 +54,10 @@ fn bounded(target: Target, input: Vec<u8>) {
 #[test]
 fn the_corpus_and_what_random_changes_make_of_it() {
     let runs = std::env::var("CHUNKWISE_FUZZ_RUNS").ok().and_then(|runs| runs.parse().ok());
-    for target in Target::all() {
+    let only = std::env::var("CHUNKWISE_FUZZ").ok();
+    for target in
+        Target::all().filter(|target| only.as_ref().is_none_or(|name| name == target.name()))
+    {
         let seeds: Vec<Vec<u8>> = corpus(target).into_iter().map(|(_, seed)| seed).collect();
         assert!(!seeds.is_empty(), "there is no corpus of {}", target.name());
         seeds.iter().for_each(|seed| bounded(target, seed.clone()));

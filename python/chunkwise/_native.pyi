@@ -681,6 +681,12 @@ class Metadata:
     def objects(self, addresses: Sequence[int]) -> list[ObjectRecord]: ...
     def shape(self, address: int) -> tuple[int, ...] | None:
         """The shape of a dataset; None of what has none."""
+    def visit(self, group: int, deep: bool) -> Visit | None:
+        """A walk below the group at an address; None where libhdf5 has to list it.
+
+        A `deep` one is that of ``H5Ovisit``: objects, each once, by name.  Otherwise all links of
+        the group, in the order of h5py.
+        """
     def account(self) -> dict[str, int] | None:
         """What opening and listing the file costs (`chunkwise.inspection.facts.MetadataFacts`).
 
@@ -700,6 +706,17 @@ class Metadata:
         """All names in the file, in the order of `chunkwise.files.objects.walk`.
 
         None where only libhdf5 knows which there are.
+        """
+
+@final
+class Visit:
+    """A walk over names."""
+
+    def next(self, count: int) -> list[tuple[str | bytes, bool | None]] | None:
+        """At most the next `count` names, none at the end; None where libhdf5 has to go on.
+
+        Names are paths below the group, bytes where they are not UTF-8.  With each comes whether
+        it is a group, or a dataset that libhdf5 opens; None if only libhdf5 says what it is.
         """
 
 @final

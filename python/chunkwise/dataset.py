@@ -40,6 +40,9 @@ Array: TypeAlias = "npt.NDArray[Any]"
 
 phil = h5py._objects.phil
 
+# As h5py makes them with the object, in one of its versions or another.
+_OF_OPEN = frozenset({"_dcpl", "_dxpl", "_filters", "_local"})
+
 
 class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
     """An h5py dataset that is read and written in parallel; found in a `File`, or made by `wrap`.
@@ -63,6 +66,23 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         """A second object for one of h5py's."""
         bindings.watch_closing()
         return cls(dataset.id, readonly=dataset._readonly)
+
+    @classmethod
+    def _unopened(cls, readonly: bool) -> Dataset:
+        """One that is opened in libhdf5 when something asks for it, by its path."""
+        made = cls.__new__(cls)
+        made._readonly, made._cache_props = readonly, {}
+        made.__module__ = h5py.Dataset.__module__
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        """What h5py keeps of an open dataset, which was not opened so far."""
+        if name in _OF_OPEN and self._home is not None and "_dxpl" not in self.__dict__:
+            with phil:
+                h5py.Dataset.__init__(self, self._id, readonly=self._readonly)
+            if name in self.__dict__:
+                return self.__dict__[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _repr_html_(self) -> str | None:
         """What a notebook shows; None if its file is closed."""
@@ -271,7 +291,9 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             ``blocks`` in which filters such as Blosc store these chunks (None if there
             are none, or more than 1,024 chunks); ``threads``; ``storage``, the URL or file
             object that is read (None for a path); ``sidecar``, the file that says where the
-            chunks lie (None: the file itself).  Figures that only libhdf5 knows are None.
+            chunks lie (None: the file itself); ``refused``, why HDF5 of this process refuses the
+            file as it is, though the format allows it (None: it does not).  Figures that only
+            libhdf5 knows are None.
         """
         bound = self._reads().bound
         index = ... if selection is None else selection
@@ -299,6 +321,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             "amplification": None,
             "threads": 1,
             "sidecar": None,
+            "refused": None if home is None else home.refused,
             "storage": None if home is None or home.storage is None else home.filename,
         }
         if selection is None:

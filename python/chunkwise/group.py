@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import h5py
 import numpy as np
 from h5py import h5f, h5g, h5i, h5o, h5r, h5t
+from h5py._hl.base import ItemsViewHDF5, ValuesViewHDF5
 
 from chunkwise.dataset import Dataset
 from chunkwise.errors import (
@@ -20,7 +22,7 @@ from chunkwise.errors import (
     like,
 )
 from chunkwise.files.leading import Bounds
-from chunkwise.files.objects import names_of
+from chunkwise.files.objects import address_of, header_address, names_of
 from chunkwise.files.opening import find_dataset
 from chunkwise.files.opening_writable import is_read_only, read_only
 from chunkwise.handles import pending
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
     from chunkwise.writing.creating import Chunks, MaxShape
 
 phil = h5py._objects.phil
+
+# So many names are read ahead at first, and at last: a visit may end early.
+_FEW, _MANY = 16, 4096
 
 
 class Group(Kept, h5py.Group):  # type: ignore[misc]
@@ -174,6 +179,83 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         dataset = Dataset(identifier, readonly=readonly)
         dataset._belong(home, path, number)
         return self._met.keep(key, dataset, found)
+
+    # Visiting ------------------------------------------------------------------------
+
+    def visit(self, func: Callable[..., Any]) -> Any:
+        """Call a function with the name of each object below, as `h5py.Group.visit`."""
+        return self._visited(lambda name, _: func(name))
+
+    def visititems(self, func: Callable[..., Any]) -> Any:
+        """Call a function with name and object of each below, as `h5py.Group.visititems`."""
+        return self._visited(lambda name, is_group: func(name, self._found(name, is_group)))
+
+    def values(self) -> Any:
+        """Return a view of the members, as `h5py.Group.values`."""
+        return _Values(self)
+
+    def items(self) -> Any:
+        """Return a view of names and members, as `h5py.Group.items`."""
+        return _Items(self)
+
+    def _visited(self, told: Callable[[Any, bool | None], Any]) -> Any:
+        """Call `told` with all that is below, as far as the file's own bytes say what that is."""
+        done = 0
+        for name, is_group in self._below(deep=True):
+            if name is None:
+                break
+            done += 1
+            result = told(name, is_group)
+            if result is not None:
+                return result
+        else:
+            return None
+        # libhdf5 goes on.
+        left = itertools.count(-done)
+
+        def goes_on(name: bytes) -> Any:
+            return told(self._d(name), None) if next(left) >= 0 else None
+
+        with phil:
+            return h5o.visit(self.id, goes_on)
+
+    def _below(self, *, deep: bool) -> Iterator[tuple[Any, bool | None]]:
+        """What is below, and whether that is a group, a dataset, or what only libhdf5 knows.
+
+        The last name is None where libhdf5 has to go on.
+        """
+        with phil:
+            known = self._number is None and self._path is not None and bool(self)
+            metadata = self._home.metadata if known else None
+            group = None
+            if metadata is not None:
+                is_root = self._path == "/"
+                address = metadata.root if is_root else header_address(address_of(self.id))
+                group = metadata.visit(address, deep)
+        count = _FEW
+        while group is not None:
+            found = group.next(count)
+            if found is None:
+                break
+            yield from found
+            if not found:
+                return
+            count = min(4 * count, _MANY)
+        yield None, None
+
+    def _found(self, name: Any, is_group: bool | None) -> Any:
+        """What has a name below; libhdf5 opens it when it is first used, if that will do."""
+        home = self._home
+        path = self._path_of(name)
+        if is_group is None or path is None or not home.is_open:
+            return self[name]
+        if not is_group:
+            found = self._met.get((None, path))
+            if found is not None and found._is_there():
+                return found
+        made: Any = Group.__new__(Group) if is_group else Dataset._unopened(home.readonly)
+        made._belong(home, path, None)
+        return made if is_group else self._met.keep((None, path), made, found)
 
     def __iter__(self) -> Iterator[str]:
         self._check_open()
@@ -432,6 +514,33 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
     def _check_open(self) -> None:
         if not self:
             raise like(UsageError, KeyError())("the file is closed")
+
+
+class _Values(ValuesViewHDF5):  # type: ignore[misc]
+    """Members of a group."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return (found for _, found in _members(self._mapping))
+
+
+class _Items(ItemsViewHDF5):  # type: ignore[misc]
+    """Names and members of a group."""
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        return _members(self._mapping)
+
+
+def _members(group: Group) -> Iterator[tuple[Any, Any]]:
+    done = 0
+    for name, is_group in group._below(deep=False):
+        if name is None:
+            break
+        done += 1
+        yield name, group.get(name) if is_group is None else group._found(name, is_group)
+    else:
+        return
+    for name in itertools.islice(group, done, None):
+        yield name, group.get(name)
 
 
 @contextlib.contextmanager

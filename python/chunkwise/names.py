@@ -19,6 +19,17 @@ HDF5_ERRORS = (KeyError, OSError, RuntimeError, TypeError, ValueError, NotImplem
 # What HDF5 2.0 says of lengths of chunks that take more bytes than they need.
 WIDE_LENGTHS = "stored chunk dimension encoding length does not match"
 
+
+def said_wide(error: BaseException) -> BaseException:
+    """The same error, which says what to do."""
+    said = str(error.args[0]) if error.args else ""
+    return type(error)(
+        f"{said}: this HDF5 refuses lengths of chunks in more bytes than they need, which the "
+        "format allows; open the file with chunkwise.open, or make a copy that all open: "
+        "chunkwise repack"
+    )
+
+
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*(://|::)")
 # Between the parts of a chain, and not within an address such as ``[::1]``.
 _BETWEEN = re.compile(r"::(?=[A-Za-z][A-Za-z0-9+.\-]*(?:://|::))")

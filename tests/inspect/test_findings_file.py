@@ -8,6 +8,7 @@ import h5py
 import numpy as np
 import pytest
 
+from chunkwise.files.native import damaged_metadata
 from chunkwise.files.objects import walk
 from chunkwise.files.unclosed import ReadOnlyFile, open_unclosed
 from chunkwise.inspection.collect import object_facts
@@ -32,7 +33,7 @@ def facts_of(path: Path) -> FileFacts:
             hdf5_version="",
             h5py_version="",
             file_format=format_facts(file, objects, path),
-            metadata=metadata_facts(path, free_nbytes(file)),
+            metadata=metadata_facts(damaged_metadata(path), free_nbytes(file)),
             objects=objects,
         )
 

@@ -8,6 +8,7 @@ import h5py
 import numpy as np
 import pytest
 
+from chunkwise.files.native import damaged_metadata
 from chunkwise.inspection import inspect
 from chunkwise.inspection.facts import MetadataFacts
 from chunkwise.inspection.native import metadata_facts
@@ -183,10 +184,10 @@ def test_unclosed(tmp_path: Path) -> None:
 
 def test_not_hdf5(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
-    assert metadata_facts(path, 0) is None
+    assert metadata_facts(damaged_metadata(path), 0) is None
     path.write_text("x" * 1000)
-    assert metadata_facts(path, 0) is None
-    assert metadata_facts(tmp_path, 0) is None
+    assert metadata_facts(damaged_metadata(path), 0) is None
+    assert metadata_facts(damaged_metadata(tmp_path), 0) is None
 
 
 @needs_sizes

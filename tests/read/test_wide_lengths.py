@@ -3,7 +3,10 @@
 HDF5 2.0 refuses them.
 """
 
+import contextlib
+import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,6 +22,7 @@ from chunkwise.files.mended import wide_lengths
 from chunkwise.files.native import damaged_metadata
 from chunkwise.verdicts import Verdict
 from tests.support.native import keep_without_links
+from tests.support.web import serving
 from tests.support.wide import widen
 
 REFUSES = h5py.version.hdf5_version_tuple[:2] in ((2, 0), (2, 1))
@@ -68,10 +72,70 @@ def test_they_are_read_as_with_narrow_lengths(
             assert np.array_equal(found[rows], values[rows])
             assert (found.chunks, found.attrs["unit"]) == (kind["chunks"], "K")
             assert found.explain()["path"] == "chunked"
+            assert (found.explain()["refused"] is not None) == REFUSES
             assert file["g/x"] is found
             assert plain[3, 4] == values[3, 4]
             assert file["plain"] is plain
         assert path.read_bytes() != narrow
+
+
+@contextlib.contextmanager
+def given_as(kind: str, path: Path) -> Iterator[Any]:
+    """A file as something that is no path."""
+    content = path.read_bytes()
+    if kind == "bytes":
+        yield io.BytesIO(content)
+    elif kind == "open":
+        with path.open("rb") as stream:
+            yield stream
+    elif kind == "url":
+        pytest.importorskip("aiohttp")
+        with serving({"/a.h5": content}) as server:
+            yield f"{server.url}/a.h5"
+    else:
+        fsspec = pytest.importorskip("fsspec")
+        with fsspec.open("memory://wide.h5", "wb") as stream:
+            stream.write(content)
+        if kind == "memory":
+            yield "memory://wide.h5"
+        else:
+            with fsspec.open("memory://wide.h5", "rb") as stream:
+                yield stream
+
+
+@pytest.mark.parametrize("kind", ["bytes", "open", "url", "memory", "fsspec"])
+def test_files_without_a_path_are_read_too(wide: Path, kind: str) -> None:
+    with given_as(kind, wide) as given, chunkwise.open(given) as file:
+        plain = file["plain"]
+        found = file["g/x"]
+        assert found[:].tolist() == np.arange(500).reshape(50, 10).tolist()
+        assert found.chunks == (7, 4)
+        said = found.explain()
+        assert said["path"] == "chunked"
+        assert ("HDF5 1.10 to 1.14 and 2.2 open it" in str(said["refused"])) == REFUSES
+        assert plain[3, 4] == 34
+        assert file["plain"].explain()["refused"] == said["refused"]
+
+
+def test_h5py_says_what_to_do_when_it_is_patched(wide: Path) -> None:
+    with chunkwise.patch_h5py(), h5py.File(wide) as file:
+        if REFUSES:
+            with pytest.raises(KeyError, match="open the file with"):
+                file["g/x"]
+            assert file.get("g/x") is None
+        else:
+            assert file["g/x"][49, 9] == 499
+        with pytest.raises(KeyError, match="doesn't exist"):
+            file["nothing"]
+        with chunkwise.open(wide.open("rb")) as ours:
+            assert ours["g/x"][49, 9] == 499
+
+
+def test_what_was_opened_elsewhere_says_what_to_do(wide: Path) -> None:
+    with h5py.File(wide) as theirs, chunkwise.File(theirs.id) as file:
+        if REFUSES:
+            with pytest.raises(KeyError, match="chunkwise repack"):
+                file["g/x"]
 
 
 @pytest.fixture

@@ -51,7 +51,13 @@ impl Attribute {
             _ => u64::from(len),
         };
         let [name_len, datatype_len, dataspace_len] = lens.map(padded);
-        let name = until_zero(fields.take(name_len)?).to_vec();
+        let stored = fields.take(name_len)?;
+        // As libhdf5 does, which takes any last byte for the end (H5O__attr_decode).
+        let len = usize::from(lens[0]).checked_sub(1);
+        let name = until_zero(len.and_then(|len| stored.get(..len)).unwrap_or_default()).to_vec();
+        if Some(name.len()) != len {
+            return Err(fields.wrong("its name has another length than stated"));
+        }
         let datatype_fields = fields.part(datatype_len)?;
         let (datatype, datatype_message) =
             datatype(context, source, datatype_fields, flags & 1 != 0)?;

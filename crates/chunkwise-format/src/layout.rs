@@ -134,10 +134,11 @@ fn new(fields: &mut Fields<'_>, version: u8) -> Result<Layout, FormatError> {
 /// A message that says the same with lengths of chunks in no more bytes than they need; as long as
 /// before.  None where they take no more.
 pub(crate) fn narrowed(message: &[u8]) -> Option<Vec<u8>> {
-    let [version @ 4, class @ CHUNKED, flags, rank, width, rest @ ..] = message else {
+    // Of other widths, nobody knows what they mean.
+    let [version @ 4, class @ CHUNKED, flags, rank, width @ 1..=8, rest @ ..] = message else {
         return None;
     };
-    let width = usize::from(*width).max(1);
+    let width = usize::from(*width);
     let (lengths, behind) = rest.split_at_checked(width.checked_mul((*rank).into())?)?;
     let needed = |length: &[u8]| {
         length.iter().rposition(|&byte| byte != 0).map_or(1, |at| at.saturating_add(1))
@@ -248,6 +249,9 @@ mod tests {
         for len in 0..8 {
             assert_eq!(super::narrowed(&wide[..len]), None);
         }
+        // HDF5 knows no width of nine bytes.
+        let strange: Vec<u8> = [&[4, 2, 0, 1, 9, 44], &[0; 8][..], &[9, 8, 7]].concat();
+        assert_eq!(super::narrowed(&strange), None);
     }
 
     #[test]

@@ -296,7 +296,7 @@ impl<'f> Object<'f> {
     /// HDF5 2.0 refuses datasets of which they do.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// The file cannot be read, or the message is damaged.
     pub fn narrowed(&self) -> Result<Option<(u64, Vec<u8>)>, FormatError> {
         let message = self.header.first(kind::LAYOUT);
         let Some((message, made)) =
@@ -304,6 +304,8 @@ impl<'f> Object<'f> {
         else {
             return Ok(None);
         };
+        // What is damaged must not become sound by it.
+        self.layout()?;
         let at = message.part.place().address;
         let seal = if self.header.version == 1 { 0 } else { 4 };
         let blocks = self.header.blocks.iter().map(|&(at, len)| (at, len.saturating_add(seal)));

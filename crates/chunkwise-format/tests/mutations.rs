@@ -17,7 +17,7 @@ mod memory;
 
 /// Inputs beside the corpus; `CHUNKWISE_FUZZ_RUNS` says otherwise.
 const RUNS: usize = 6_000;
-/// What a small file may take, on a machine that others use too; alone it takes a tenth of a second.
+/// What any file may take, on a machine that others use too.  `small` bounds the small ones.
 const MOST_TIME: Duration = Duration::from_secs(10);
 /// Bytes before the superblock and in it, which others change.
 const HEAD_LEN: usize = 64 + 48;

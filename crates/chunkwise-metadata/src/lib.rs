@@ -15,6 +15,7 @@ pub mod readable;
 mod stored;
 mod types;
 mod values;
+mod visit;
 
 pub use account::{Account, Reads};
 pub use index::{MOST_LISTED, Stored as StoredKind, StoredIndex, Unread, Wanted, end_of_data};
@@ -24,3 +25,4 @@ pub use metadata::Metadata;
 pub use on_demand::{Checked, Followed};
 pub use types::{trimmed, type_of};
 pub use values::Values;
+pub use visit::{Opens, Visit};

@@ -91,12 +91,7 @@ impl Metadata {
     /// All names in a file; None where only libhdf5 can say which there are.
     #[must_use]
     pub fn listing(&self) -> Option<Vec<Entry>> {
-        // Of shorter ones, HDF5 2.0 takes what is unlimited as a number.
-        const LENGTH_NBYTES: u8 = 8;
-        let superblock = self.file.superblock();
-        // What lies behind the stated end, HDF5 refuses to read.
-        let end = superblock.base.checked_add(superblock.end)?;
-        if superblock.length_nbytes != LENGTH_NBYTES || end != self.storage.end() {
+        if !self.is_whole() {
             return None;
         }
         let mut listing = Listing {
@@ -112,6 +107,16 @@ impl Metadata {
         // What only references lead to has a name that libhdf5's walk finds.
         let Listing { known, led, entries, .. } = listing;
         led.iter().all(|address| known.contains(address)).then_some(entries)
+    }
+
+    /// Whether HDF5 reads all of the file as it is read here.
+    pub(crate) fn is_whole(&self) -> bool {
+        // Of shorter ones, HDF5 2.0 takes what is unlimited as a number.
+        const LENGTH_NBYTES: u8 = 8;
+        let superblock = self.file.superblock();
+        // What lies behind the stated end, HDF5 refuses to read.
+        let end = superblock.base.checked_add(superblock.end);
+        superblock.length_nbytes == LENGTH_NBYTES && end == Some(self.storage.end())
     }
 }
 

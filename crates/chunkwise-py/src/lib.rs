@@ -147,6 +147,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("EXTERNAL_LAYOUT", chunkwise_metadata::readable::EXTERNAL_LAYOUT)?;
     m.add_class::<library::PyLibrary>()?;
     m.add_class::<metadata::PyMetadata>()?;
+    m.add_class::<metadata::PyVisit>()?;
     m.add_class::<dataset::PyDataset>()?;
     m.add_class::<walk::PyWalk>()?;
     m.add_class::<whole::PyWholeChunks>()?;

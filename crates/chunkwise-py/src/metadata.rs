@@ -2,14 +2,15 @@
 //!
 //! Records are Python's: of what is not known here, the kind is None, and libhdf5 is asked.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use chunkwise_engine::platform::{Descriptor, borrowed};
 use chunkwise_format::{
     Attribute, Class, Dataspace, FormatError, Kind, Layout, Object, Target, Value,
 };
 use chunkwise_metadata::{
-    Account, Entry, Facts, Found, Metadata, Shown, StoredFacts, Values, trimmed, type_of,
+    Account, Entry, Facts, Found, Metadata, Opens, Shown, StoredFacts, Values, Visit, trimmed,
+    type_of,
 };
 use numpy::PyArrayDescr;
 use pyo3::prelude::*;
@@ -149,6 +150,12 @@ impl PyMetadata {
         items.into_py_dict(py).map(Some)
     }
 
+    /// A walk over what lies below a group; None where libhdf5 has to list it.
+    fn visit(&self, py: Python<'_>, group: u64, deep: bool) -> Option<PyVisit> {
+        let metadata = Arc::clone(&self.metadata);
+        py.detach(|| Visit::new(metadata, group, deep)).map(|visit| PyVisit(Mutex::new(visit)))
+    }
+
     /// The version of the message that says how a dataset is stored; None if nothing says it.
     fn layout_version(&self, address: u64) -> Option<u8> {
         self.metadata.object(address).and_then(|object| object.layout_version()).ok().flatten()
@@ -206,6 +213,36 @@ impl PyMetadata {
                 }
             };
             list.append((path, depth, kind, target, at, attributes, facts))?;
+        }
+        Ok(Some(list))
+    }
+}
+
+/// Names in a file, in portions (see `_native.pyi`).
+#[pyclass(name = "Visit", module = "chunkwise._native", frozen)]
+pub struct PyVisit(Mutex<Visit>);
+
+#[pymethods]
+impl PyVisit {
+    /// The next names, as h5py gives them, and what they are.
+    fn next<'py>(&self, py: Python<'py>, count: usize) -> PyResult<Option<Bound<'py, PyList>>> {
+        let found = py.detach(|| {
+            let mut visit = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            visit.next(count)
+        });
+        let Some(found) = found else { return Ok(None) };
+        let list = PyList::empty(py);
+        for (name, opens) in found {
+            let name = match str::from_utf8(&name) {
+                Ok(text) => PyString::new(py, text).into_any(),
+                Err(_) => PyBytes::new(py, &name).into_any(),
+            };
+            let is_group = match opens {
+                Opens::Group => Some(true),
+                Opens::Dataset => Some(false),
+                Opens::Left => None,
+            };
+            list.append((name, is_group))?;
         }
         Ok(Some(list))
     }

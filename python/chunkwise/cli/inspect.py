@@ -10,10 +10,10 @@ import click
 
 from chunkwise.cli.echo import echo
 from chunkwise.cli.terminal import for_messages, for_results
-from chunkwise.cli.values import followed, for_option, trace_option
+from chunkwise.cli.values import followed, for_option, latency_option, trace_option
 from chunkwise.errors import UsageError
 from chunkwise.model.readers import reader
-from chunkwise.names import printable
+from chunkwise.names import is_url, printable
 
 if TYPE_CHECKING:
     from chunkwise.inspection.finding import Severity
@@ -27,6 +27,7 @@ Examples:
   chunkwise inspect model.nc --fixes nccopy     how to repair it with nccopy
   chunkwise inspect model.nc --access line:0    for those reads
   chunkwise inspect model.nc --html model.html  a page with drawings
+  chunkwise inspect https://host/a.nc --latency 50ms    far away, with its requests
   chunkwise inspect archive/                    one line a file, worst first
   chunkwise inspect 'runs/*.nc' --fail-on warning    a linter, for CI
   chunkwise inspect archive/ --quiet            names of files with findings
@@ -48,7 +49,7 @@ Exit code:
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("arguments", nargs=-1, required=True, metavar="FILE|FOLDER|GLOB... [DATASET]")
+@click.argument("arguments", nargs=-1, required=True, metavar="FILE|URL|FOLDER|GLOB... [DATASET]")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print JSON; for several files, one line each."
 )
@@ -91,8 +92,9 @@ Exit code:
     "--sample/--no-sample",
     default=None,
     help="Read a few chunks, to tell what filters and reads would gain and take.  "
-    "[default: for one file only]",
+    "[default: for one local file only]",
 )
+@latency_option
 @click.option(
     "--html",
     "page",
@@ -114,13 +116,14 @@ def command(
     trace: str | None,
     tool: str | None,
     sample: bool | None,
+    latency_s: float | None,
     page: str | None,
     force: bool,
     everything: bool,
 ) -> int:
     """Show what decides a file's speed, what is wrong with it, and the remedy.
 
-    FILE is an HDF5 or netCDF-4 file; DATASET a path in it, such as
+    FILE is an HDF5 or netCDF-4 file, or its URL; DATASET a path in it, such as
     /group/temperature, and can be named after one file only. If it is also
     the name of a file, it is the dataset if FILE has it.
 
@@ -130,12 +133,16 @@ def command(
     # Imported here, so that `--help` need not wait for h5py.
     from chunkwise.cli.many import Shown, each_contained, show_many
     from chunkwise.files.contained import contained
+    from chunkwise.files.opening import refuse_url
     from chunkwise.inspection import inspect
     from chunkwise.inspection.finding import check_codes, without
     from chunkwise.inspection.folder import find_files, one_file
     from chunkwise.inspection.records import json_lines
     from chunkwise.inspection.render import print_file, print_one_dataset
 
+    # URLs may hold secrets, which messages about other words would show.
+    for word in (*access, *ignore, trace, page):
+        refuse_url(word or "")
     ignored = check_codes(ignore)
     if as_json and quiet:
         raise UsageError("--json prints all there is: leave --quiet out")
@@ -145,7 +152,9 @@ def command(
     if one is None:
         if tool is not None or everything or trace is not None or page is not None:
             raise UsageError("--fixes, --all, --trace and --html are for one file; name it alone")
-        inspect_one = partial(inspect, access=access, readers=known, sample=bool(sample))
+        inspect_one = partial(
+            inspect, access=access, readers=known, sample=bool(sample), latency_s=latency_s
+        )
         return show_many(
             find_files(arguments), partial(each_contained, inspect=inspect_one), shown
         )
@@ -155,11 +164,14 @@ def command(
 
         check_name(page, force=force)
     dataset, access = followed(trace, file, dataset, access)
-    sampled = sample is not False
+    sampled = not is_url(file) if sample is None else sample
     # It may take a while.
     with for_messages().status(f"reading {'and sampling ' if sampled else ''}the file"):
         # In a separate process: libhdf5 crashes on some damaged files.
-        work = partial(inspect, file, dataset, access=access, readers=known, sample=sampled)
+        work = partial(
+            inspect, file, dataset,
+            access=access, readers=known, sample=sampled, latency_s=latency_s,
+        )  # fmt: skip
         facts = contained(work, printable(file))
         facts = replace(facts, findings=without(facts.findings, ignored))
         if page is not None:

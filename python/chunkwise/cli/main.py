@@ -48,7 +48,7 @@ OF_MANY_RANKS = ("mpi-check", "repack", "study iotest")
 OF_LINUX = ("run", "trace")
 NOT_OF_WINDOWS = ("mpi-check",)
 # What takes URLs, or programs with any arguments.
-OF_URLS = ("index", "run", "trace", "view")
+OF_URLS = ("index", "inspect", "run", "trace", "verify", "view")
 
 
 class ReaderGoneError(Exception):

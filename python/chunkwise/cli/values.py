@@ -124,6 +124,15 @@ class Duration(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         return seconds
 
 
+latency_option = click.option(
+    "--latency",
+    "latency_s",
+    type=Duration(),
+    help="Of a URL: say how long it takes where an answer begins after this time, as in 50ms.  "
+    "[default: as measured]",
+)
+
+
 class Count(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     """A number of things, as `grammar.parse_count` reads it."""
 

@@ -6,7 +6,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Container, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import click
@@ -15,14 +16,16 @@ from chunkwise.cli import batches
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import bar
 from chunkwise.cli.signals import Ending, ending
-from chunkwise.cli.values import Count, external_option
+from chunkwise.cli.values import Count, external_option, latency_option
 from chunkwise.errors import UsageError
-from chunkwise.names import printable
+from chunkwise.names import is_url, printable
 from chunkwise.verdicts import Exit, worst
 from chunkwise.words import counted
 
 if TYPE_CHECKING:
     from chunkwise.files.leading import External
+    from chunkwise.model.far import Fetched
+    from chunkwise.remote.copying import Copied
     from chunkwise.repacking.gathering import Wanted
     from chunkwise.verifying.file import Checked, ManifestOptions
     from chunkwise.verifying.records import Verified
@@ -85,6 +88,7 @@ Examples:
   chunkwise verify archive/ --write-manifest archive.json
   chunkwise verify repacked/ --manifest archive.json
   chunkwise verify damaged.h5 --salvage rest.h5
+  chunkwise verify https://host/a.nc --latency 50ms    from a copy, with its requests
   chunkwise verify archive/ --json > verified.jsonl
 
 \b
@@ -101,7 +105,7 @@ _NAMED = 20
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("arguments", nargs=-1, metavar="FILE|FOLDER|GLOB...")
+@click.argument("arguments", nargs=-1, metavar="FILE|URL|FOLDER|GLOB...")
 @click.option(
     "--manifest",
     metavar="FILE",
@@ -123,6 +127,7 @@ _NAMED = 20
     help="Save the result for each file in STATE, and skip files that are in it.",
 )
 @external_option
+@latency_option
 @click.option("--force", is_flag=True, help="Replace a manifest, or an OUT, that exists.")
 @batches.files_from_option
 @click.option(
@@ -137,6 +142,7 @@ def command(
     salvage: str | None,
     resume: str | None,
     external: External,
+    latency_s: float | None,
     force: bool,
     files_from: str | None,
     jobs: int | None,
@@ -149,17 +155,22 @@ def command(
 
     Checks that each stored chunk lies within the file, has the right checksums, and
     decodes to exactly the bytes of a chunk. Checks all metadata, attributes, references
-    and heaps. Never changes a file.
+    and heaps. Never changes a file. Of a URL, all bytes are fetched to a temporary file first.
 
     For several files, a FOLDER (searched through all levels for HDF5 files) or a GLOB,
     each file is verified separately, on all processors.
     """
     from chunkwise.files.durable import require_free
+    from chunkwise.files.opening import refuse_url
     from chunkwise.repacking.gathering import Wanted
+    from chunkwise.verifying.api import refuse_options
     from chunkwise.verifying.file import ManifestOptions
     from chunkwise.verifying.state import State
     from chunkwise.verifying.survey import Progress
 
+    # URLs may hold secrets, which messages about other words would show.
+    for word in (manifest, write_manifest, salvage, resume, files_from, baseline, *exclude):
+        refuse_url(word or "")
     if not arguments and files_from is None:
         raise UsageError("name a file, as in: chunkwise verify FILE")
     many = len(arguments) > 1 or batches.are_many(arguments, files_from)
@@ -169,26 +180,35 @@ def command(
         raise UsageError("--salvage and --resume: give one of them")
     if not many:
         batches.require_many(exclude=exclude, quiet_for=quiet_for, baseline=baseline)
+    if any(map(is_url, arguments)) and many:
+        raise UsageError("a URL is verified alone: name one")
+    refuse_options("" if many else arguments[0], external, latency_s, resume=resume)
     options = ManifestOptions(sums=write_manifest is not None, external=external)
     wanted = Wanted(exclude, quiet_for or 0.0)
-    chosen = _chosen(arguments, files_from, manifest, options, jobs, wanted, many=many)
     known = _known(baseline)
     if write_manifest is not None:
         require_free(write_manifest, force=force)
     progress = Progress()
-    state = None if resume is None else State(resume, chosen.options, _digest(manifest))
     begun = time.monotonic()
     say_json = as_json and salvage is None
-    found, complete = _verify(
-        chosen, state, progress, known, many=many, as_text=not as_json, as_json=say_json
-    )
-    elapsed_s = time.monotonic() - begun
-    verified = [result.verified for _, result in found]
-    with ending() as ends:
+    with ExitStack() as opened:
+        copy = None
+        if not many and is_url(arguments[0]):
+            copy = opened.enter_context(_fetched(arguments[0], as_json=as_json))
+        chosen = _chosen(arguments, files_from, manifest, options, jobs, wanted, copy, many=many)
+        state = None if resume is None else State(resume, chosen.options, _digest(manifest))
+        far = None if copy is None else (copy.shown, copy.fetched(latency_s))
+        found, complete = _verify(
+            chosen, state, progress, known, far, many=many, as_text=not as_json, as_json=say_json
+        )
+        elapsed_s = time.monotonic() - begun
+        verified = [result.verified for _, result in found]
+        ends = opened.enter_context(ending())
         if write_manifest is not None and complete:
             _write_manifest(write_manifest, found, force=force)
         if salvage is not None and complete:
-            return _salvage(verified[0], salvage, ends, force=force, as_json=as_json)
+            source = chosen.files[0].path
+            return _salvage(verified[0], source, salvage, ends, force=force, as_json=as_json)
     if not as_json:
         from chunkwise.verifying.render import summary_lines
 
@@ -203,6 +223,29 @@ def command(
     return code([one for one in verified if _told(one) not in known])
 
 
+@contextmanager
+def _fetched(url: str, *, as_json: bool) -> Iterator[Copied]:
+    """Copy a file from afar for as long as the block lasts, with a bar."""
+    from chunkwise.remote.copying import copied
+    from chunkwise.verifying.survey import Progress
+
+    progress, done_nbytes = Progress(), 0
+
+    def tell(nbytes: int) -> None:
+        nonlocal done_nbytes
+        done_nbytes += nbytes
+
+    def begun(total_nbytes: int) -> Callable[[int], None]:
+        progress.total_nbytes = total_nbytes
+        progress.done_nbytes = lambda: done_nbytes
+        return tell
+
+    with ExitStack() as opened:
+        with showing_bytes(progress, hidden=sys.stdout.isatty() and as_json):
+            copy = opened.enter_context(copied(url, begun))
+        yield copy
+
+
 def code(verified: list[Verified]) -> int:
     """Return the exit code."""
     return worst(one.verdict.exit for one in verified)
@@ -215,6 +258,7 @@ def _chosen(
     options: ManifestOptions,
     jobs: int | None,
     wanted: Wanted,
+    copy: Copied | None,  # Of the only one, which is far away
     *,
     many: bool,
 ) -> FileSet:
@@ -230,6 +274,8 @@ def _chosen(
         from pathlib import Path
 
         alone = File(arguments[0], Path(arguments[0]).name)
+        if copy is not None:
+            alone = File(str(copy.path), copy.name)
         return FileSet((alone,), (), options, known)
     listed = () if files_from is None else read_list(files_from)
 
@@ -246,6 +292,7 @@ def _verify(
     state: State | None,
     progress: Progress,
     known: Container[tuple[str, frozenset[str]]],
+    far: tuple[str, Fetched | None] | None,  # What the only one is called, and how it came
     *,
     many: bool,
     as_text: bool,
@@ -259,6 +306,9 @@ def _verify(
     try:
         with showing_bytes(progress, hidden=sys.stdout.isatty() and as_json) as say:
             for file, result in survey(chosen, state, progress):
+                if far is not None:
+                    shown = replace(result.verified, path=far[0], far=far[1])
+                    result = replace(result, verified=shown)
                 found.append((file, result))
                 if as_json:
                     echo_json(result.verified.as_dict(), indent=None if many else 2)
@@ -320,13 +370,15 @@ def _write_manifest(path: str, found: list[tuple[File, Checked]], *, force: bool
         echo(f"chunkwise: warning: {said}", err=True)
 
 
-def _salvage(verified: Verified, out: str, ends: Ending, *, force: bool, as_json: bool) -> int:
+def _salvage(
+    verified: Verified, source: str, out: str, ends: Ending, *, force: bool, as_json: bool
+) -> int:
     """Write the readable part of a file, and say what that is."""
     from chunkwise.repacking.render import summary_lines
     from chunkwise.repacking.salvaging import salvage
     from chunkwise.verifying.render import file_lines
 
-    summary = salvage(verified.path, out, ends.check, force=force)
+    summary = salvage(source, out, ends.check, force=force)
     (made,) = _verified(out)
     if as_json:
         record = {

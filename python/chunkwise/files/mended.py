@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -91,10 +91,18 @@ def wide_lengths(path: str | os.PathLike[str]) -> Mended | None:
         return None
     metadata = damaged_metadata(path)
     found = [] if metadata is None else metadata.narrowed()
-    patches = tuple(Patch(at, content) for _, at, content in found)
-    if not found or _opens(path, found[0][0]) or not _opens(path, found[0][0], *patches):
+    made = narrowing(found)
+    if made is None or _opens(path, found[0][0]) or not _opens(path, found[0][0], *made.patches):
+        return None
+    return made
+
+
+def narrowing(found: Sequence[tuple[int, int, bytes]]) -> Mended | None:
+    """Make what `_native.Metadata.narrowed` has found to patches; None of nothing."""
+    if not found:
         return None
     said = f"HDF5 {h5py.version.hdf5_version} refuses this file: its lengths of chunks take"
+    patches = tuple(Patch(at, content) for _, at, content in found)
     return Mended(patches, f"{said} more bytes than they need; HDF5 1.10 to 1.14 and 2.2 open it")
 
 

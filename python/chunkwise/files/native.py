@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from io import RawIOBase
 from pathlib import Path
 
 import h5py
@@ -10,16 +11,22 @@ from h5py import h5f, h5fd
 from h5py._objects import phil
 
 from chunkwise import _native
+from chunkwise._lib import library
 
 
 def open_metadata(file: h5py.File) -> _native.Metadata | None:
-    """Read the bytes of an open file; None where libhdf5 has to: written to, or no local file.
+    """Read the bytes of an open file; None where libhdf5 has to, such as one written to.
 
     It stays open in libhdf5, which keeps others, and this process, from writing to it.
     """
     with phil:
         identifier = file.id
-        if identifier.get_access_plist().get_driver() != h5fd.SEC2:
+        driver = identifier.get_access_plist().get_driver()
+        if driver == getattr(h5fd, "fileobj_driver", None):
+            given = _native.file_object(library(), identifier.id, driver)
+            storage = getattr(given, "storage", None) if isinstance(given, RawIOBase) else None
+            return None if storage is None else _native.Metadata.of_storage(storage)
+        if driver != h5fd.SEC2:
             return None
         # Also of a file that was opened for writing elsewhere in this process.
         if identifier.get_intent() != h5f.ACC_RDONLY:

@@ -19,6 +19,7 @@ import os
 import shutil
 import weakref
 from bisect import bisect_right
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -26,7 +27,7 @@ from typing import Any, Final, NamedTuple
 import h5py
 from h5py import h5f
 
-from chunkwise import system
+from chunkwise import _native, system
 from chunkwise.errors import BusyError, UnclosedFileError
 from chunkwise.files.objects import HDF5_ERRORS
 from chunkwise.files.opening import open_h5
@@ -40,6 +41,11 @@ class Positioned(io.RawIOBase):
     """A file object with a position of its own."""
 
     position = 0
+
+    @property
+    def storage(self) -> _native.Storage | None:
+        """Its bytes for readers other than libhdf5, if these may read them."""
+        return None
 
     def end(self) -> int:
         """Return where the file ends."""
@@ -102,9 +108,13 @@ class ReadOnlyFile(Positioned):
     # Of one that cannot be opened, which Python closes, too.
     descriptor = -1
 
-    def __init__(self, path: str | os.PathLike[str], *patches: Patch | None) -> None:
-        self._said = os.fspath(path)
-        self.descriptor = os.open(path, os.O_RDONLY | system.OPENED)
+    def __init__(self, path: str | os.PathLike[str] | int, *patches: Patch | None) -> None:
+        if isinstance(path, int):
+            # Somebody else's.
+            self._said, self.descriptor = f"descriptor {path}", os.dup(path)
+        else:
+            self._said = os.fspath(path)
+            self.descriptor = os.open(path, os.O_RDONLY | system.OPENED)
         self._patches = sorted(patch for patch in patches if patch is not None)
 
     def __repr__(self) -> str:
@@ -129,7 +139,7 @@ class ReadOnlyFile(Positioned):
                 break
             filled += count
         if self._patches:
-            self._mend(view, begin)
+            mend(view, begin, self._patches)
             filled = max(filled, min(len(view), self._patches[-1].end - begin))
         self.position = begin + filled
         return filled
@@ -140,16 +150,17 @@ class ReadOnlyFile(Positioned):
             os.close(self.descriptor)
         super().close()
 
-    def _mend(self, view: memoryview, begin: int) -> None:
-        """Put what is to be shown into bytes just read."""
-        end = begin + len(view)
-        before = bisect_right(self._patches, begin, key=lambda patch: patch.at) - 1
-        for at, content in islice(self._patches, max(0, before), None):
-            if at >= end:
-                break
-            first, last = max(begin, at), min(end, at + len(content))
-            if first < last:
-                view[first - begin : last - begin] = content[first - at : last - at]
+
+def mend(view: memoryview, begin: int, patches: Sequence[Patch]) -> None:
+    """Put what is to be shown into bytes just read; patches are sorted."""
+    end = begin + len(view)
+    before = bisect_right(patches, begin, key=lambda patch: patch.at) - 1
+    for at, content in islice(patches, max(0, before), None):
+        if at >= end:
+            break
+        first, last = max(begin, at), min(end, at + len(content))
+        if first < last:
+            view[first - begin : last - begin] = content[first - at : last - at]
 
 
 def open_patched(path: str | os.PathLike[str], *patches: Patch | None) -> h5py.File:

@@ -35,7 +35,14 @@ from chunkwise.files.opening import as_file, open_h5
 from chunkwise.files.opening_writable import Mode, open_file, synced, write_errors
 from chunkwise.handles import pending
 from chunkwise.handles.attributes import Attributes
-from chunkwise.names import HDF5_ERRORS, WIDE_LENGTHS, decode_name, encode_name, printable
+from chunkwise.names import (
+    HDF5_ERRORS,
+    WIDE_LENGTHS,
+    decode_name,
+    encode_name,
+    printable,
+    said_wide,
+)
 
 if TYPE_CHECKING:
     from chunkwise.handles.sidecar import Content, Sidecar
@@ -105,8 +112,9 @@ class FileHandle:
     external: External = "anywhere"
     # As the caller wrote it.
     _index: Index = None
-    # As libhdf5 has opened it first, if it is now shown other bytes.
+    # As libhdf5 has opened it first, if it is now shown other bytes; and why.
     _refusing: h5f.FileID | None = None
+    refused: str | None = None
     # As long as libhdf5 has it open; False where only libhdf5 reads it.
     _metadata: _native.Metadata | Literal[False] | None = None
 
@@ -403,7 +411,8 @@ class FileHandle:
             # As bytes, since names need not be UTF-8.
             path = wanted._path
             assert path is not None, "it was not let go"
-            found = h5o.open(self.id, encode_name(path))
+            encoded = encode_name(path)
+            found = self.opened(lambda: h5o.open(self.id, encoded))
             wanted._id = found
             return found
 
@@ -412,28 +421,39 @@ class FileHandle:
         try:
             return find()
         except HDF5_ERRORS as error:
-            if WIDE_LENGTHS not in str(error) or not self._show_otherwise():
+            if WIDE_LENGTHS not in str(error):
                 raise
+            if not self._show_otherwise():
+                raise said_wide(error) from error
             return find()
 
     def _show_otherwise(self) -> bool:
         """Have libhdf5 read the file through a file object; False if that does not help."""
         from chunkwise.files.mended import open_mended, wide_lengths
 
-        if self._path is None or not self.is_plain or self.changes:
+        if self.changes or self.refused is not None:
             return False
         refusing = self.id
-        self._check()
-        found = wide_lengths(self._path)
-        if found is None:
+        if self._remote is not None:
+            made = self._remote.narrowed(self._options)
+            if made is None:
+                return False
+            shown, self.refused = made
+        elif self._path is not None and self.is_plain:
+            self._check()
+            found = wide_lengths(self._path)
+            if found is None:
+                return False
+            shown, self.refused = open_mended(self._path, found), found.said
+            self.storage = _native.Storage.of_descriptor(refusing.get_vfd_handle())
+        else:
             return False
         for one in list(self._objects.values()):
             one._let_go()
         # As it was opened, it stays open: nobody may write to it.
         self._refusing, self.sidecar = refusing, None
         _open.discard(self)
-        self.storage = _native.Storage.of_descriptor(refusing.get_vfd_handle())
-        self._opened(open_mended(self._path, found), is_shown=True)
+        self._opened(shown, is_shown=True)
         return True
 
     def add(self, one: Kept) -> None:
@@ -477,7 +497,7 @@ class FileHandle:
         driver = _default_driver() if usual else identifier.get_access_plist().get_driver()
         sec2 = driver == h5fd.SEC2
         self.is_plain = sec2
-        self._is_far = is_far(driver) and not is_shown
+        self._is_far = is_far(driver) and not (is_shown and self._remote is None)
         if sec2:
             descriptor = identifier.get_vfd_handle()
             now = Identity.of(os.fstat(descriptor))

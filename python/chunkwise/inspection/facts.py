@@ -16,6 +16,7 @@ from chunkwise.files.objects import Kind
 from chunkwise.inspection.datatypes import ByteOrder
 from chunkwise.inspection.finding import Finding
 from chunkwise.inspection.records import plain
+from chunkwise.model.far import Fetched
 from chunkwise.model.layout import FileLayout, metadata_block, together
 from chunkwise.model.purpose import Purpose
 from chunkwise.remedy.commands import commands
@@ -336,7 +337,7 @@ class FileFacts:
     Attributes
     ----------
     path
-        The file's path as given.
+        The file's path as given, or its URL without passwords.
     nbytes
         Its size.
     hdf5_version, h5py_version
@@ -349,6 +350,10 @@ class FileFacts:
         Every name in it, or only the requested dataset.
     findings
         The findings, the worst first.
+    far
+        What was fetched for these facts, of a file that was opened by a URL and not copied first.
+    copy
+        Of a URL, the name of a copy, which remedies and commands are for.
     """
 
     path: str
@@ -359,6 +364,8 @@ class FileFacts:
     metadata: MetadataFacts | None
     objects: tuple[ObjectFacts, ...]
     findings: tuple[Finding, ...] = ()
+    far: Fetched | None = None
+    copy: str | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -400,7 +407,7 @@ class FileFacts:
             if one.dataset is not None
         }
         copy = Copy(
-            self.path,
+            self.copy or self.path,
             tuple(
                 Anew(one.path, one.chunk, one.filters, now[one.path]) for one in layout.datasets
             ),

@@ -18,11 +18,12 @@ from chunkwise.errors import ChunkwiseError, FileFormatError, NotADatasetError
 from chunkwise.files.causes import verdict_of
 from chunkwise.files.contained import Outcome
 from chunkwise.files.objects import HDF5_ERRORS, hdf5_reason, printable
-from chunkwise.files.opening import find_dataset, full_name, open_h5, refuse_url
+from chunkwise.files.opening import find_dataset, full_name, open_h5
 from chunkwise.files.superblock import hdf5_offset, is_zarr
 from chunkwise.inspection.facts import VERSION, FileFacts
 from chunkwise.inspection.finding import SEVERITIES, Finding, Severity, grouped, without
 from chunkwise.inspection.records import plain
+from chunkwise.names import is_url, shown_url
 from chunkwise.verdicts import Verdict, worst_verdict
 
 CANNOT_OPEN = "cannot-open"
@@ -76,6 +77,9 @@ class FileSummary:
 def one_file(arguments: Sequence[str]) -> tuple[str, str | None] | None:
     """Tell whether one file is meant, and which dataset of it."""
     first, *others = arguments
+    if is_url(first):
+        several = len(others) > 1 or any(map(is_url, others))
+        return None if several else (first, others[0] if others else None)
     if len(others) > 1 or _is_folder(first) or _is_pattern(first):
         return None
     if not others:
@@ -93,7 +97,7 @@ def find_files(arguments: Iterable[str], taken: Callable[[str], bool] = lambda _
     unreadable: dict[str, str] = {}
     passed_over = 0
     for name in _expanded(arguments):
-        if not _is_folder(name):
+        if is_url(name) or not _is_folder(name):
             files[name] = None
             continue
         for path, reason in _files_below(name):
@@ -172,6 +176,7 @@ def survey(
     for path, reason in found.unreadable:
         yield refused(path, reason, ignored), None
     for path, outcome in zip(found.files, collect(found.files), strict=True):
+        path = shown_url(path) if is_url(path) else path
         try:
             facts = outcome.get()
         except ChunkwiseError as error:
@@ -258,11 +263,10 @@ def _holds(file: str, dataset: str) -> bool:
 def _expanded(arguments: Sequence[str]) -> Iterator[str]:
     """Give the files and folders that arguments stand for."""
     for name in arguments:
-        refuse_url(name)
-        if _is_pattern(name):
-            yield from _matches(name)
-        elif os.path.lexists(name):
+        if is_url(name) or os.path.lexists(name):
             yield name
+        elif _is_pattern(name):
+            yield from _matches(name)
         else:
             said = f"{printable(name)}: no such file"
             if len(arguments) > 1:

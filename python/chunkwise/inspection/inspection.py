@@ -18,9 +18,10 @@ from typing import Any, Final, NamedTuple
 import h5py
 from h5py import h5d, h5o
 
-from chunkwise.errors import CannotJudgeError, CorruptDataError
+from chunkwise.errors import CannotJudgeError, CorruptDataError, UsageError
 from chunkwise.files.answers import keep_samples, kept, kept_samples
 from chunkwise.files.mended import Mended, early_end, open_mended, refused
+from chunkwise.files.native import damaged_metadata, open_metadata
 from chunkwise.files.objects import HDF5_ERRORS, Entry, encode_name, walk
 from chunkwise.files.opening import find_dataset, full_name
 from chunkwise.files.stored import data_end
@@ -44,7 +45,10 @@ from chunkwise.inspection.stated import can_be_chunked, of_each
 from chunkwise.model.purpose import NO_SIGNS, Axis, Kind, Signs, purpose
 from chunkwise.model.readers import Reader, everyone, reader
 from chunkwise.model.traffic import Pattern
+from chunkwise.names import is_url, printable, shown_url
 from chunkwise.patterns import question
+from chunkwise.remote.opening import open_url
+from chunkwise.remote.urls import file_name, local_path
 from chunkwise.verdicts import Verdict
 
 # Objects of NeXus that hold frames of a detector.
@@ -145,6 +149,7 @@ def inspect(
     readers: Sequence[str | Reader] | None = None,
     sample: bool = True,
     metadata: bool = True,
+    latency_s: float | None = None,
 ) -> FileFacts:
     """Collect the facts about a file, or about one dataset in it, and what is wrong.
 
@@ -154,7 +159,7 @@ def inspect(
     Parameters
     ----------
     path : str or path
-        An HDF5 or netCDF-4 file.
+        An HDF5 or netCDF-4 file, or its URL.
     dataset : str, optional
         The path of one dataset; None collects the whole file.
     access : sequence of str, optional
@@ -170,6 +175,9 @@ def inspect(
         decode and how well they compress.
     metadata : bool
         Count the reads that opening the file needs; not done for one dataset.
+    latency_s : float, optional
+        Of a URL: for which time until the first byte of an answer `FileFacts.far` says how long
+        this takes.  None for that of the first request.
 
     Returns
     -------
@@ -187,6 +195,8 @@ def inspect(
         There is no reader of that name, or a pattern cannot be understood.
     SelectionError
         The patterns fit none of the datasets.
+    RemoteError, FileChangedError
+        A request for a URL has failed for good, or its object was replaced.
 
     Examples
     --------
@@ -196,6 +206,14 @@ def inspect(
     served = everyone() if readers is None else tuple(map(_reader, readers))
     # A plugin may have been registered since the last call.
     forget_filters()
+    path = (local_path(os.fspath(path)) if is_url(path) else None) or path
+    if is_url(path):
+        url = os.fspath(path)
+        return _look_far(url, dataset, access, served, latency_s, sample=sample, metadata=metadata)
+    if latency_s is not None:
+        raise UsageError(
+            f"{printable(os.fspath(path))}: a latency is for a URL; this file is here"
+        )
     flush_beside(path)
     look = partial(_look, path, dataset, access, served, sample=sample, metadata=metadata)
     try:
@@ -240,19 +258,15 @@ def _look(
     """Inspect a file as it is, or beyond the end that it states too early."""
     # Without a cache, so that a chunk read twice for its speed is decoded twice.
     with open_readable(path, rdcc_nbytes=0) if early is None else open_mended(path, early) as file:
-        look = partial(_gathered, file, dataset, access, served, sample=sample)
-        try:
-            found, collected, stated = look(native=True)
-        except HDF5_ERRORS:
-            # What HDF5 refuses, it has words for.
-            found, collected, stated = look(native=False)
+        found, collected, stated = _gathered(file, dataset, access, served, sample=sample)
         format_of = replace(
             format_facts(file, tuple(collected), path, found.type_versions),
             early_end=None if early is None else early.stated,
             refused=None if early is None or early.is_end else early.said,
         )
         whole = metadata and dataset is None
-        cost = metadata_facts(path, format_of.free_nbytes) if whole else None
+        known = damaged_metadata(path) if whole else None
+        cost = metadata_facts(known, format_of.free_nbytes)
         nbytes = Path(path).stat().st_size
         facts = _facts(os.fspath(path), nbytes, format_of, cost, collected)
     usual = served == everyone()
@@ -264,7 +278,62 @@ def _look(
     return replace(facts, findings=find(facts, served, stated, measured))
 
 
+def _look_far(
+    url: str,
+    dataset: str | None,
+    access: Sequence[str],
+    served: tuple[Reader, ...],
+    latency_s: float | None,
+    *,
+    sample: bool,
+    metadata: bool,
+) -> FileFacts:
+    """Inspect a file by its URL."""
+    opened = open_url(url, None, rdcc_nbytes=0)
+    source = opened.source
+
+    def look(file: h5py.File, refused: str | None) -> FileFacts:
+        found, collected, stated = _gathered(file, dataset, access, served, sample=sample)
+        format_of = replace(
+            format_facts(file, tuple(collected), None, found.type_versions), refused=refused
+        )
+        known = open_metadata(file) if metadata and dataset is None else None
+        cost = metadata_facts(known, format_of.free_nbytes)
+        nbytes = file.id.get_filesize() if source is None else source.size
+        facts = _facts(shown_url(url), nbytes, format_of, cost, collected)
+        # Remedies are for a copy, as nothing here can change the file.
+        here = replace(facts, path=file_name(url) or "copy.h5")
+        return replace(facts, copy=here.path, findings=find(here, served, stated, {}))
+
+    with opened.file as file:
+        if source is not None:
+            source.look_around()
+        facts = look(file, None)
+        shown = opened.narrowed({"rdcc_nbytes": 0}) if any(_unreadable(facts)) else None
+        if shown is not None:
+            with shown[0] as narrow:
+                facts = look(narrow, shown[1])
+    return replace(facts, far=None if source is None else source.fetched(latency_s))
+
+
 def _gathered(
+    file: h5py.File,
+    dataset: str | None,
+    access: Sequence[str],
+    served: tuple[Reader, ...],
+    *,
+    sample: bool,
+) -> tuple[_Collected, list[ObjectFacts], dict[str, tuple[Pattern, ...]]]:
+    """Collect the facts about each object, with what a sample of it and its purpose say."""
+    gathered = partial(_gathered_by, file, dataset, access, served, sample=sample)
+    try:
+        return gathered(native=True)
+    except HDF5_ERRORS:
+        # What HDF5 refuses, it has words for.
+        return gathered(native=False)
+
+
+def _gathered_by(
     file: h5py.File,
     dataset: str | None,
     access: Sequence[str],
@@ -273,7 +342,6 @@ def _gathered(
     sample: bool,
     native: bool,
 ) -> tuple[_Collected, list[ObjectFacts], dict[str, tuple[Pattern, ...]]]:
-    """Collect the facts about each object, with what a sample of it and its purpose say."""
     found = _collected(file, dataset, native=native)
     collected = found.facts
     if sample:
@@ -286,16 +354,6 @@ def _gathered(
             _with_patterns(each, served, dataset, stated.get(each.path, ())) for each in collected
         ]
     return found, collected, stated
-
-
-def inspect_open(file: h5py.File, name: str, nbytes: int) -> FileFacts:
-    """Collect the facts about an open file that no path leads to, without reading its data."""
-    forget_filters()
-    found = _collected(file, None, native=False)
-    collected = _with_purposes(file, found.facts, {})
-    format_of = format_facts(file, tuple(collected), None, found.type_versions)
-    facts = _facts(name, nbytes, format_of, None, collected)
-    return replace(facts, findings=find(facts, everyone(), {}, {}))
 
 
 def _facts(
@@ -347,7 +405,7 @@ class _Collected(NamedTuple):
         return {**self.identifiers, **known}
 
 
-def _collected(file: h5py.File, dataset: str | None, *, native: bool = True) -> _Collected:
+def _collected(file: h5py.File, dataset: str | None, *, native: bool) -> _Collected:
     """Collect the facts about each object, by the file's own bytes where that can be."""
     found = listed(file) if native and dataset is None else None
     if found is not None:

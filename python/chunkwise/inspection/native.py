@@ -7,7 +7,6 @@ one object if that has something that is not known here, or damaged.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -19,7 +18,7 @@ from h5py import h5o, h5t
 
 from chunkwise import _native
 from chunkwise.errors import UsageError
-from chunkwise.files.native import damaged_metadata, open_metadata
+from chunkwise.files.native import open_metadata
 from chunkwise.files.objects import HDF5_ERRORS, Address, Entry, Kind, address_of, encode_name
 from chunkwise.files.opening import has_variable_length
 from chunkwise.grammar import Filter, Pipeline
@@ -41,14 +40,13 @@ _FILL_TIMES: Final = ("alloc", "never", "if set")
 _ALLOCATION_TIMES: Final = (None, "early", "late", "incremental")
 
 
-def metadata_facts(path: str | os.PathLike[str], free_nbytes: int) -> MetadataFacts | None:
+def metadata_facts(metadata: _native.Metadata | None, free_nbytes: int) -> MetadataFacts | None:
     """Count what opening and listing a file costs, which may be damaged.
 
     `free_nbytes` is what it keeps track of.  To what is unaccounted, ``h5stat -S`` adds what
     manages free space, and takes off shared messages and the superblock's extension.  To both,
     global heaps, in which data of variable length lies, are unaccounted.
     """
-    metadata = damaged_metadata(path)
     found = None if metadata is None else metadata.account()
     if found is None:
         return None

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from chunkwise.grammar import format_size
+from chunkwise.words import counted, format_seconds
+
 
 @dataclass(frozen=True, slots=True)
 class Link:
@@ -23,3 +26,45 @@ class Link:
         if at_once and requests > reads:
             waits = reads * math.ceil(requests / reads / self.in_flight)
         return waits * self.latency_s + nbytes / self.nbytes_per_s
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What was fetched of a file far away, and how long that takes over a given way.
+
+    Attributes
+    ----------
+    requests
+        How many were made.
+    rounds
+        How many of them had to wait, one after the other: each began after the one before it was
+        answered.
+    nbytes
+        Bytes that came.
+    latency_s
+        The time from a request to the first byte of its answer.
+    nbytes_per_s
+        Bytes a second of the network.
+    seconds
+        How long it takes with these two, without decoding.
+    """
+
+    requests: int
+    rounds: int
+    nbytes: int
+    latency_s: float
+    nbytes_per_s: float
+    seconds: float
+
+    @property
+    def words(self) -> str:
+        """Say it in a line.
+
+        >>> Fetched(38, 5, 2 << 20, 0.05, 100e6, 0.271).words
+        'fetched: 38 requests in 5 rounds, 2.0 MiB: 271 ms at 50.0 ms a request and 100 MB/s'
+        """
+        way = f"{format_seconds(self.latency_s)} a request and {self.nbytes_per_s / 1e6:,.0f} MB/s"
+        return (
+            f"fetched: {counted(self.requests, 'request')} in {counted(self.rounds, 'round')}, "
+            f"{format_size(self.nbytes)}: {format_seconds(self.seconds)} at {way}"
+        )

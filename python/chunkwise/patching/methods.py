@@ -22,6 +22,7 @@ from h5py._hl import dataset as h5py_dataset
 from chunkwise.dataset import Dataset
 from chunkwise.files import unwritten
 from chunkwise.handles import pending
+from chunkwise.names import WIDE_LENGTHS, said_wide
 from chunkwise.routing import bindings, reading
 from chunkwise.routing.eligibility import Left
 from chunkwise.writing import at_once
@@ -39,6 +40,7 @@ def replacements(writes: bool) -> list[Replacement]:
         (dataset, "__getitem__", _getitem(dataset.__getitem__)),
         (dataset, "__array__", _array(dataset.__array__)),
         (dataset, "read_direct", _read_direct(dataset.read_direct)),
+        (h5py.Group, "__getitem__", _member(h5py.Group.__getitem__)),
     ]
     if not writes:
         return reading_ones
@@ -62,6 +64,19 @@ def _getitem(original: Method) -> Method:
             if binding.bound is None:
                 pending.settle_for_h5py(self)
         return original(self, args, new_dtype)
+
+    return __getitem__
+
+
+def _member(original: Method) -> Method:
+    @wraps(original)
+    def __getitem__(self: h5py.Group, name: Any) -> Any:  # noqa: N807
+        try:
+            return original(self, name)
+        except KeyError as error:
+            if WIDE_LENGTHS not in str(error):
+                raise
+            raise said_wide(error) from error
 
     return __getitem__
 

@@ -25,9 +25,13 @@ _WHOLE_NBYTES: Final = 1 << 20
 # More than this is data: it is given, and not kept.
 _MOST_KEPT_NBYTES: Final = 256 << 10
 _BUDGET_NBYTES: Final = 32 << 20
-# Bytes a second of a network, until proved otherwise: by a fetch that takes as long as several.
+# Bytes a second of a network, until a fetch of this many or more shows that it is slower.
 NBYTES_PER_S: Final = 100_000_000
-_MOST_ROUNDS: Final = 3
+_TELLING_NBYTES: Final = 256 << 10
+# The rest of a file comes whole once it takes less time than so many rounds.
+_ROUNDS: Final = 2
+# So often is looked for blocks around those that are wanted, as some are here already.
+_WIDENED: Final = 4
 
 
 class Blocks:
@@ -41,9 +45,9 @@ class Blocks:
         latency_s: float = 0.0,
     ) -> None:
         self._size, self._front, self._fetch = size, front, fetch
-        self._latency_s = latency_s
-        # These come with what is expected.
-        self._ahead_nbytes = 0
+        self._latency_s, self._nbytes_per_s = latency_s, NBYTES_PER_S
+        # How many rounds have brought what was expected, and more; None if they bring no more.
+        self._rounds: int | None = None
         self._block_nbytes = _BLOCK_NBYTES
         self._kept: OrderedDict[int, bytes] = OrderedDict()
         # Where the last fetched run ended, and how many blocks it had.
@@ -62,8 +66,22 @@ class Blocks:
 
     def look_around(self, yes: bool) -> None:
         """Fetch what lies beside what is expected, too: that often leads there."""
-        # It takes a quarter of the time of another round.
-        self._ahead_nbytes = int(self._latency_s / 4 * NBYTES_PER_S) if yes else 0
+        self._rounds = 0 if yes else None
+
+    def _ahead_nbytes(self) -> float:
+        """How many bytes come with those that are expected."""
+        if self._rounds is None:
+            return 0
+        in_a_round = self._latency_s * self._nbytes_per_s
+        if self._rounds and self._missing_nbytes() <= _ROUNDS * in_a_round:
+            return self._size + self._block_nbytes
+        # It takes a quarter of the time of another round at first, and then up to all of it.
+        return in_a_round / 4 * min(1 << self._rounds, 4)
+
+    def _missing_nbytes(self) -> int:
+        with self._lock:
+            here = len(self._kept) * self._block_nbytes
+        return self._size - len(self._front) - here
 
     def held(self, start: int, stop: int) -> bytes | None:
         """The bytes, if they are here."""
@@ -106,21 +124,38 @@ class Blocks:
         missing = [block for block in blocks if block not in known][:room]
         if not missing:
             return
+        fetched = self._with_neighbours(missing, room)
         begin = time.perf_counter()
-        self._add(self._with_neighbours(missing, room), ahead=False)
-        if time.perf_counter() - begin > _MOST_ROUNDS * self._latency_s:
-            # The network is slower than was thought.
-            self._ahead_nbytes //= 4
+        self._add(fetched, ahead=False)
+        sent_s = time.perf_counter() - begin - self._latency_s
+        nbytes = len(fetched) * self._block_nbytes
+        if nbytes >= _TELLING_NBYTES and sent_s > nbytes / NBYTES_PER_S:
+            self._nbytes_per_s = int(nbytes / sent_s)
+        if self._rounds is not None:
+            self._rounds += 1
 
     def _with_neighbours(self, missing: list[int], room: int) -> list[int]:
         """Add blocks around those that are fetched, as many around each, and the last of all."""
         last = -(-self._size // self._block_nbytes) - 1
-        more = min(self._ahead_nbytes // self._block_nbytes, room - len(missing))
-        reach = max(more, 0) // len(missing) // 2
-        wanted = {last} if more > 0 else set()
-        for block in missing:
-            wanted.update(range(max(block - reach, 0), min(block + reach, last) + 1))
-        return sorted({*missing, *wanted.difference(self._known(wanted))})
+        ahead = int(self._ahead_nbytes() // self._block_nbytes)
+        if last <= ahead:
+            whole = range(len(self._front) // self._block_nbytes, last + 1)
+            rest = sorted({*missing, *whole}.difference(self._known(whole)))
+            if len(rest) <= room:
+                return rest
+        more = max(min(ahead, room - len(missing)), 0)
+        wanted = {last} if more else set()
+        reach = 0
+        # Where some are here already, the others reach farther.
+        for _ in range(_WIDENED):
+            left = more + len(missing) - len(wanted.union(missing))
+            if left < 2 * len(missing):
+                break
+            reach += left // len(missing) // 2
+            for block in missing:
+                wanted.update(range(max(block - reach, 0), min(block + reach, last) + 1))
+            wanted.difference_update(self._known(wanted))
+        return sorted(wanted.union(missing).difference(self._known(wanted)))
 
     def _blocks_of(self, start: int, stop: int) -> range:
         return range(start // self._block_nbytes, -(-stop // self._block_nbytes))

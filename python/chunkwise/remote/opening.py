@@ -18,8 +18,9 @@ from h5py import h5f, h5fd
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import FileFormatError, RemoteError, UsageError, like
+from chunkwise.files.mended import narrowing
 from chunkwise.files.objects import Address, address_of
-from chunkwise.files.unclosed import close_at_exit
+from chunkwise.files.unclosed import ReadOnlyFile, close_at_exit
 from chunkwise.names import HDF5_ERRORS, parts_of_url, printable, shown_url, without_secrets
 from chunkwise.remote.faults import Patience, final, judged, with_time_outs
 from chunkwise.remote.source import RemoteBytes, Stream
@@ -44,26 +45,48 @@ class Opened:
     storage_options: Mapping[str, Any] | None = None  # With which it does
     # Where its bytes come from, if they are read part by part.
     source: RemoteBytes | None = None
+    descriptor: int | None = None  # Of a local file that Python has open
+
+    def narrowed(self, options: Mapping[str, Any]) -> tuple[h5py.File, str] | None:
+        """Open it with narrow lengths of chunks, and say why; None if it has none too wide."""
+        metadata = None if self.storage is None else _native.Metadata.of_storage(self.storage)
+        found = None if metadata is None else narrowing(metadata.narrowed())
+        if found is None:
+            return None
+        if self.source is not None:
+            shown: Any = Stream(self.source, *found.patches)
+        elif self.descriptor is not None:
+            shown = ReadOnlyFile(self.descriptor, *found.patches)
+        else:
+            return None
+        return _as_hdf5(shown, options, self.name), found.said
 
 
 def open_url(url: str, storage_options: Mapping[str, Any] | None, **options: Any) -> Opened:
     """Open what fsspec knows by a URL."""
     name = shown_url(url)
-    make = partial(_store_of_url, url, dict(storage_options or {}), name)
-    copy = _whole_copy(url, dict(storage_options or {}), name)
+    copy = whole_copy(url, dict(storage_options or {}), name)
     if copy is None:
-        return _opened(_source(make, name), options, url, storage_options)
+        return _opened(source_of_url(url, storage_options), options, url, storage_options)
     file, storage = copy
     made = _as_hdf5(file, options, name)
-    return Opened(made, storage, name, url, storage_options)
+    local = _descriptor_of(file)
+    return Opened(made, storage, name, url, storage_options, descriptor=local)
+
+
+def source_of_url(url: str, storage_options: Mapping[str, Any] | None) -> RemoteBytes:
+    """The bytes of what fsspec knows by a URL, of whatever format."""
+    name = shown_url(url)
+    return _source(partial(_store_of_url, url, dict(storage_options or {}), name), name)
 
 
 def open_object(file: Any, **options: Any) -> Opened:
     """Open a file object, which stays its owner's; parameters and errors as of `open_url`."""
-    storage = _storage_of_local(file)
-    if storage is not None:
+    local = _descriptor_of(file)
+    if local is not None:
         made = _as_hdf5(file, options, _named(file))
-        return Opened(made, storage, str(made.filename))
+        storage = _native.Storage.of_descriptor(local)
+        return Opened(made, storage, str(made.filename), descriptor=local)
     found = _source_of_object(file)
     if found is None:
         raise UsageError(
@@ -111,9 +134,7 @@ def _named(file: Any) -> str:
     return printable(repr(file))
 
 
-def _whole_copy(
-    url: str, options: dict[str, Any], name: str
-) -> tuple[Any, _native.Storage] | None:
+def whole_copy(url: str, options: dict[str, Any], name: str) -> tuple[Any, _native.Storage] | None:
     """The copy on this machine that ``filecache::`` and ``simplecache::`` make, and its bytes."""
     if not url.startswith(("filecache::", "simplecache::")):
         return None
@@ -222,6 +243,12 @@ def _in_fsspec(file: Any) -> tuple[Any, str] | None:
 
 def _storage_of_local(file: Any) -> _native.Storage | None:
     """The bytes of a local file that Python has open; reads do not use its position."""
+    descriptor = _descriptor_of(file)
+    return None if descriptor is None else _native.Storage.of_descriptor(descriptor)
+
+
+def _descriptor_of(file: Any) -> int | None:
+    """The descriptor of a local file that Python has open for reading, as it is stored."""
     compression = getattr(file, "compression", None)
     if type(file).__module__ == "fsspec.implementations.local" and compression is None:
         file = getattr(file, "f", file)
@@ -229,9 +256,7 @@ def _storage_of_local(file: Any) -> _native.Storage | None:
     if type(raw) is not io.FileIO or raw.closed or not raw.readable() or raw.writable():
         return None
     descriptor = raw.fileno()
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return None
-    return _native.Storage.of_descriptor(descriptor)
+    return descriptor if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
 
 
 def _opened(

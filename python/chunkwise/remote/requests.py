@@ -27,7 +27,7 @@ Begin = Callable[[], Coroutine[Any, Any, _Answer]]
 Range = tuple[int, int]
 
 # One call has this many requests under way at a time.
-_TOGETHER: Final = 64
+TOGETHER: Final = 64
 
 
 class _Traffic:
@@ -112,7 +112,7 @@ def _one_by_one(
 
 async def _together(work: Sequence[Begin[bytes]]) -> list[bytes]:
     """Do work side by side; when some fails, the rest is given up."""
-    room = asyncio.Semaphore(_TOGETHER)
+    room = asyncio.Semaphore(TOGETHER)
 
     async def one(begin: Begin[bytes]) -> bytes:
         async with room:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
@@ -10,10 +11,11 @@ from typing import Any, Final
 
 from chunkwise import _native, system
 from chunkwise.errors import ChunkwiseError
-from chunkwise.files.unclosed import Positioned
+from chunkwise.files.unclosed import Patch, Positioned, mend
+from chunkwise.model.far import Fetched
 from chunkwise.remote.blocks import FRONT_NBYTES, NBYTES_PER_S, Blocks
 from chunkwise.remote.faults import Patience
-from chunkwise.remote.requests import Interrupts, Range, fetch, first_bytes
+from chunkwise.remote.requests import TOGETHER, Interrupts, Range, fetch, first_bytes
 from chunkwise.remote.stores import Store
 
 # More is read by several requests.
@@ -36,6 +38,9 @@ class RemoteBytes:
         elapsed_ns = time.perf_counter_ns() - begin
         self.size = self.version.size  # Bytes of the file
         self.requests = 1
+        # Rounds: the longest chain of requests that each began after the one before was answered.
+        self._rounds = 1
+        self._lock = threading.Lock()
         self.nbytes = len(front)
         latency_ns = 0
         if self._store.loop is None:
@@ -110,7 +115,7 @@ class RemoteBytes:
         if os.getpid() != self._process:
             self._process, self._store = os.getpid(), self._make()
         self._refuse_spent(ranges)
-        begun = self._interrupts.count
+        begun, before = self._interrupts.count, self._rounds
         try:
             found = fetch(self._store, ranges, self.version, self._patience, self._interrupts)
         except ChunkwiseError as error:
@@ -120,9 +125,25 @@ class RemoteBytes:
                 until = now + _SPENT_S
                 self._spent = [*self._spent[-63:], *((one, until, error) for one in ranges[:64])]
             raise
-        self.requests += len(ranges)
-        self.nbytes += sum(map(len, found))
+        with self._lock:
+            self.requests += len(ranges)
+            self.nbytes += sum(map(len, found))
+            self._rounds = max(self._rounds, before + -(-len(ranges) // TOGETHER))
         return found
+
+    def fetched(self, latency_s: float | None = None) -> Fetched | None:
+        """What was fetched so far, at a latency; None for that of the first request.
+
+        None where nothing was far away, and no latency is given.
+        """
+        if self._store.loop is None and latency_s is None:
+            return None
+        measured_ns, nbytes_per_s = self.cost[0], min(self.cost[1], NBYTES_PER_S)
+        latency_s = measured_ns / 1e9 if latency_s is None else latency_s
+        taken_s = self._rounds * latency_s + self.nbytes / nbytes_per_s
+        return Fetched(
+            self.requests, self._rounds, self.nbytes, latency_s, float(nbytes_per_s), taken_s
+        )
 
     def _refuse_spent(self, ranges: Sequence[Range]) -> None:
         """Repeat an error at once: one read asks for what it could not have again, and again."""
@@ -136,7 +157,7 @@ class RemoteBytes:
 
     def forked(self) -> None:
         """Start again in a child: its parent's threads do not exist there."""
-        self._interrupts = Interrupts()
+        self._interrupts, self._lock = Interrupts(), threading.Lock()
         self._blocks.forked()
 
 
@@ -157,13 +178,18 @@ class Stream(Positioned):
     # What of a buffer lies beyond the end of the file is filled with zeros, as libhdf5's own
     # driver does: h5py does not look at how many bytes came.
 
-    def __init__(self, source: RemoteBytes) -> None:
-        self.source = source
+    def __init__(self, source: RemoteBytes, *patches: Patch) -> None:
+        self.source, self._patches = source, sorted(patches)
         self.error: ChunkwiseError | None = None  # What the last read ended with
 
     def __repr__(self) -> str:
         # h5py takes it for the file's name.
         return self.source.shown
+
+    @property
+    def storage(self) -> _native.Storage:
+        """Its bytes, for readers other than libhdf5."""
+        return self.source.storage
 
     def end(self) -> int:
         """Return where the file ends."""
@@ -181,5 +207,7 @@ class Stream(Positioned):
             raise self.error from error
         view[: len(found)] = found
         view[len(found) :] = bytes(len(view) - len(found))
+        if self._patches:
+            mend(view, self.position, self._patches)
         self.position += len(found)
         return len(found)

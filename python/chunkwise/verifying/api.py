@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import gettempdir
 
 from chunkwise.errors import UsageError
 from chunkwise.files.leading import External, checked
-from chunkwise.files.opening import refuse_url
 from chunkwise.handles.pending import flush_beside
 from chunkwise.manifest import manifest as manifests
-from chunkwise.names import printable
+from chunkwise.names import is_url, printable, shown_url
 from chunkwise.notebook import in_notebook
+from chunkwise.remote.copying import copied
+from chunkwise.verifying.data import Beat
 from chunkwise.verifying.file import ManifestOptions, verify_file
 from chunkwise.verifying.records import Verified
 
@@ -26,6 +30,7 @@ def verify(
     write_manifest: PathLike | None = None,
     external: External = "folder",
     force: bool = False,
+    latency_s: float | None = None,
 ) -> Verified:
     """Read a whole file, and say whether it is as it was written.
 
@@ -36,7 +41,8 @@ def verify(
     Parameters
     ----------
     path : path
-        An HDF5 or netCDF-4 file; with a manifest also netCDF-3.  It is only read.
+        An HDF5 or netCDF-4 file; with a manifest also netCDF-3.  It is only read.  A URL is copied
+        to the folder for temporary files first, by large requests, as all of it is read.
     manifest : path, optional
         A manifest from ``write_manifest``, whose values the file must have.  It is for one file,
         of any name, or has this file's name.
@@ -47,6 +53,9 @@ def verify(
         files in its folder and below (symbolic links resolved), or anywhere.
     force : bool, default False
         Replace a manifest that exists.
+    latency_s : float, optional
+        Of a URL: for which time until the first byte of an answer `Verified.far` says how long
+        fetching takes.  None for that of the first request.
 
     Returns
     -------
@@ -66,7 +75,9 @@ def verify(
     UsageError
         The manifest cannot be read, or does not know this file.
     CannotWriteError
-        The manifest cannot be written, or exists.
+        The manifest cannot be written, or exists; there is no room for a copy.
+    RemoteError
+        A request for a URL has failed for good.
 
     Examples
     --------
@@ -74,27 +85,55 @@ def verify(
     >>> found.verdict, [(d.path, d.origin, d.kind) for d in found.damages]  # doctest: +SKIP
     """
     checked(external, "verify()")
-    refuse_url(os.fspath(path))
-    expected = None
-    if manifest is not None:
-        expected = expected_of(manifests.read(manifest), path, os.fspath(manifest))
-    flush_beside(path)
+    refuse_options(path, external, latency_s)
     values = manifest is not None or write_manifest is not None
     folder = Path(gettempdir()) if values else None
     options = ManifestOptions(write_manifest is not None, folder, external)
-    with in_notebook() as show:
-        done = 0
+    known = None if manifest is None else manifests.read(manifest)
+    with in_notebook() as show, ExitStack() as opened:
 
-        def beat(nbytes: int) -> None:
-            nonlocal done
-            done += nbytes
-            show("verifying", done, total)
+        def following(words: str, total: int) -> Beat:
+            done = 0
 
-        total = Path(path).stat().st_size if Path(path).is_file() else 0
-        result = verify_file(path, options, expected, beat)
+            def beat(nbytes: int) -> None:
+                nonlocal done
+                done += nbytes
+                show(words, done, total)
+
+            return beat
+
+        name, copy = Path(path).name, None
+        here: PathLike = path
+        if is_url(path):
+            copy = opened.enter_context(copied(os.fspath(path), partial(following, "fetching")))
+            here, name = copy.path, copy.name
+        expected = None
+        if known is not None:
+            expected = expected_of(known, name, os.fspath(manifest or ""))
+        flush_beside(here)
+        total = Path(here).stat().st_size if Path(here).is_file() else 0
+        result = verify_file(here, options, expected, following("verifying", total))
     if write_manifest is not None and result.sums is not None:
-        manifests.write(write_manifest, {Path(path).name: result.sums}, force=force)
-    return result.verified
+        manifests.write(write_manifest, {name: result.sums}, force=force)
+    if copy is None:
+        return result.verified
+    return replace(result.verified, path=copy.shown, far=copy.fetched(latency_s))
+
+
+def refuse_options(
+    path: PathLike, external: External, latency_s: float | None, **others: object
+) -> None:
+    """Refuse what is for URLs only, or for local files only; others are given if not None."""
+    if not is_url(path):
+        if latency_s is not None:
+            raise UsageError(f"{printable(os.fspath(path))}: a latency is for a URL")
+        return
+    where = shown_url(os.fspath(path))
+    for name, given in others.items():
+        if given is not None:
+            raise UsageError(f"{where}: --{name} is for local files; download it first")
+    if external == "anywhere":
+        raise UsageError(f"{where}: a file far away leads to no other file; leave 'anywhere' out")
 
 
 def expected_of(

@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, Literal, TypeAlias, get_args
 
+from chunkwise.model.far import Fetched
 from chunkwise.verdicts import Verdict, worst_verdict
 
 Kind: TypeAlias = Literal[
@@ -135,6 +136,8 @@ class Verified:
         Bytes of data that were read.
     elapsed_s
         Seconds.
+    far
+        What was fetched of a file that was named by a URL.
     """
 
     path: str
@@ -148,6 +151,7 @@ class Verified:
     chunks: int = 0
     stored_nbytes: int = 0
     elapsed_s: float = 0.0
+    far: Fetched | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -184,7 +188,7 @@ class Verified:
         """
         if record["format"] != FORMAT or record["version"] != VERSION:
             raise ValueError("another format")
-        known = {field.name: record[field.name] for field in fields(cls)}
+        known = {field.name: record[field.name] for field in fields(cls) if field.name != "far"}
         known["damages"] = tuple(
             Damage(**{**one, "origin": None if one["origin"] is None else tuple(one["origin"])})
             for one in record["damages"]

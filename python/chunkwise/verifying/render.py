@@ -35,6 +35,8 @@ def file_lines(verified: Verified) -> Iterator[str]:
         yield from wrapped(damage_text(damage), "  ")
     if damaged > _MOST_LINES:
         yield f"  ... and {counted(damaged - _MOST_LINES, 'further finding')} (--json has more)"
+    if verified.far is not None:
+        yield from wrapped(verified.far.words, "  ")
     for note in verified.notes:
         where = "" if note.path is None else f"{printable(note.path)}: "
         kind = _NAMES.get(note.verdict, "note")

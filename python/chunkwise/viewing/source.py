@@ -15,7 +15,6 @@ from chunkwise._lib import library
 from chunkwise.files.opening import find_dataset
 from chunkwise.files.unclosed import open_readable
 from chunkwise.inspection import FileFacts, inspect
-from chunkwise.inspection.inspection import inspect_open
 from chunkwise.model.far import Link
 from chunkwise.names import is_url, printable, shown_url
 from chunkwise.remote.opening import Opened, open_url, storage_of
@@ -87,12 +86,8 @@ def look(
         if access:
             inspect(path, dataset, access=access, sample=False, metadata=False)
         return inspect(path, sample=sample, metadata=metadata), None
-    opened = open_url(path, None)
-    source = opened.source
-    with opened.file as file:
-        nbytes = source.size if source is not None else file.id.get_filesize()
-        facts = inspect_open(file, shown_url(path), nbytes)
-    return facts, None if source is None else source.requests
+    facts = inspect(path, sample=False, metadata=False)
+    return facts, None if facts.far is None else facts.far.requests
 
 
 def listing(dataset: h5py.Dataset) -> _native.ChunkListing:

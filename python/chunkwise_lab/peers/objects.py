@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import zlib
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,7 @@ import numpy as np
 
 import chunkwise
 from chunkwise import _native
+from chunkwise.measure.process import finished
 from chunkwise.trials.environment import peak_rss_nbytes
 from chunkwise_lab.peers.task import CannotReadError, Sample, Task, timed
 
@@ -24,11 +24,7 @@ def command(words: list[str], file: str = "", folder: str = "") -> Task:
 
     def measure() -> Sample:
         before = _children_s()
-        subprocess.run(
-            [sys.executable, "-m", "chunkwise", *words, file or folder],
-            check=False,
-            stdout=subprocess.DEVNULL,
-        )
+        finished([sys.executable, "-m", "chunkwise", *words, file or folder])
         return Sample(_children_s() - before)
 
     yield measure

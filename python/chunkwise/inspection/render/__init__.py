@@ -17,7 +17,7 @@ from chunkwise.inspection.render.folder import print_folder
 from chunkwise.inspection.render.patterns import print_patterns
 from chunkwise.inspection.render.tree import print_tree
 from chunkwise.inspection.render.words import enumerated, print_wrapped
-from chunkwise.names import shell_word
+from chunkwise.names import printable, shell_word
 from chunkwise.remedy.tools import shell_file
 from chunkwise.words import counted
 
@@ -81,7 +81,7 @@ def _print_pointer(facts: FileFacts, console: Console) -> None:
     print_wrapped(words, console, indent="")
     names = f"{shell_file(facts.path)} {shell_word(worst)}"
     console.print(Text(f"    chunkwise inspect {names}", style="green"), soft_wrap=True)
-    if _can_be_timed(datasets[worst]):
+    if facts.copy is None and _can_be_timed(datasets[worst]):
         console.print("Measured times:", highlight=False)
         console.print(Text(f"    chunkwise bench {names}", style="green"), soft_wrap=True)
 
@@ -112,6 +112,8 @@ def _print_commands(facts: FileFacts, console: Console, tool: str | None) -> Non
         said += f"; you decide about {enumerated(offers, None)}:" if offers else ":"
     shown = [fix for fix in found if tool in ("all", PRESENT, fix.tool)] or found[:1]
     console.print()
+    if facts.copy is not None:
+        said = f"Download the file as {printable(facts.copy)}. {said}"
     print_wrapped(said, console, indent="")
     for fix in shown:
         console.print(Text(f"    {fix.text}", style="green"), soft_wrap=True)

@@ -59,6 +59,8 @@ def print_format(facts: FileFacts, console: Console) -> None:
     print_wrapped(format_words(facts.file_format), console, "dim")
     if facts.metadata is not None:
         print_wrapped(metadata_words(facts.metadata), console, "dim")
+    if facts.far is not None:
+        print_wrapped(facts.far.words, console, "dim")
 
 
 def format_words(found: FormatFacts) -> str:

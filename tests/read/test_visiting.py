@@ -1,0 +1,247 @@
+"""Do visits and members give the names, order and objects of h5py, opened or not?"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import pickle
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from h5py import h5o
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import chunkwise
+from tests.support.wide import widen
+
+KINDS = ("group", "dataset", "chunked", "type", "hard", "loop", "soft", "dangling", "external")
+NAMES = st.one_of(
+    st.sampled_from([b"a", b"b", b"c", b"B", b"a b", b"..", b"\xc3\xa4", b"\xff\xfe", b"a.b"]),
+    st.binary(min_size=1, max_size=5).filter(lambda name: name != b"." and not {0, 47} & {*name}),
+)
+STEPS = st.lists(st.tuples(st.sampled_from(KINDS), NAMES, st.integers(0, 50)), max_size=30)
+
+
+def make(path: Path, steps: Any, **options: Any) -> None:
+    """A file of any links and objects; what cannot be made is left out."""
+    with h5py.File(path, "w", **options) as file:
+        groups: list[Any] = [file]
+        others: list[Any] = []
+        for kind, name, number in steps:
+            group = groups[number % len(groups)]
+            if group.id.links.exists(name):
+                continue
+            target = [*groups, *others][number % (len(groups) + len(others))]
+            if kind == "group":
+                groups.append(group.create_group(name, track_order=bool(number % 2)))
+            elif kind == "dataset":
+                others.append(group.create_dataset(name, data=np.arange(number)))
+            elif kind == "chunked":
+                others.append(group.create_dataset(name, (9, number), "f4", chunks=True))
+            elif kind == "type":
+                group[name] = np.dtype([("x", "i4"), ("y", "f8")])
+            elif kind in ("hard", "loop"):
+                chosen = groups[number % len(groups)] if kind == "loop" else target
+                h5o.link(chosen.id, group.id, name)
+            elif kind == "external":
+                group[name] = h5py.ExternalLink(path.name, "/a")
+            else:
+                group[name] = h5py.SoftLink("/a" if kind == "soft" else "/nowhere")
+
+
+def said(one: Any) -> Any:
+    """What there is to see of an object."""
+    if one is None:
+        return None
+    if isinstance(one, h5py.Dataset):
+        return (
+            "dataset",
+            one.shape,
+            one.dtype,
+            one.chunks,
+            one.name,
+            one.compression,
+            one[()].sum(),
+        )
+    if isinstance(one, h5py.Group):
+        return "group", sorted(map(str, one)), one.name
+    return "type", one.dtype
+
+
+def outcome(what: Callable[..., Any], *given: Any) -> Any:
+    try:
+        return what(*given)
+    except Exception as error:
+        return next(kind for kind in type(error).__mro__ if kind.__module__ == "builtins")
+
+
+def visited(group: Any) -> list[Any]:
+    found: list[Any] = []
+    group.visititems(lambda name, one: found.append((name, said(one))))
+    return found
+
+
+def names(group: Any) -> list[Any]:
+    found: list[Any] = []
+    group.visit(found.append)
+    return found
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[*HealthCheck])
+@given(STEPS, st.sampled_from([{}, {"libver": "latest"}, {"track_order": True}]))
+def test_any_tree(tmp_path: Path, steps: Any, options: dict[str, Any]) -> None:
+    path = tmp_path / "any.h5"
+    make(path, steps, **options)
+    with h5py.File(path) as theirs, chunkwise.open(path) as ours:
+        inner: list[Any] = []
+        theirs.visititems(
+            lambda name, one: inner.append(name) if isinstance(one, h5py.Group) else None
+        )
+        for name in [None, *inner[:5]]:
+            their, our = (file if name is None else file[name] for file in (theirs, ours))
+            for what in (names, visited, values, items):
+                assert outcome(what, our) == outcome(what, their)
+
+
+def values(group: Any) -> list[Any]:
+    return [said(one) for one in group.values()]
+
+
+def items(group: Any) -> list[Any]:
+    return [(name, said(one)) for name, one in group.items()]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    made = tmp_path / "a.h5"
+    with h5py.File(made, "w") as file:
+        for number in range(40):
+            group = file.create_group(f"g{number:02d}")
+            group["x"] = np.arange(number)
+            group.create_dataset("y", data=np.ones((8, 8)), chunks=(4, 4), compression=3)
+        file["twice"] = file["g07/x"]
+    return made
+
+
+def test_a_visit_ends_with_the_first_result(path: Path) -> None:
+    with h5py.File(path) as theirs, chunkwise.open(path) as ours:
+        for stop in ("g00", "g13/y", "g39/x"):
+            for value in (0, False, "", stop):
+                their = partial(until, stop, value, [])
+                our = partial(until, stop, value, [])
+                assert theirs.visit(their) is ours.visit(our) is value
+                assert theirs.visititems(their) is ours.visititems(our) is value
+                assert their.args == our.args
+
+
+def until(stop: str, value: Any, seen: list[str], name: str, _: Any = None) -> Any:
+    """A callable that ends a visit."""
+    seen.append(name)
+    return value if name == stop else None
+
+
+def test_exceptions_come_through(path: Path) -> None:
+    class OurError(Exception):
+        pass
+
+    def func(*_: Any) -> None:
+        raise OurError
+
+    with chunkwise.open(path) as file:
+        for visit in (file.visit, file.visititems):
+            with pytest.raises(OurError):
+                visit(func)
+
+
+def test_objects_are_opened_when_they_are_used(path: Path) -> None:
+    with chunkwise.open(path) as file:
+        found: dict[str, Any] = {}
+        file.visititems(found.__setitem__)
+        assert all(one._oid is None for one in found.values())
+        x, group = found["g05/x"], found["g05"]
+        assert x is file["g05/x"]
+        assert group == file["g05"] != found["g06"]
+        assert x == group["x"] != found["g05/y"]
+        assert hash(x) == hash(file.h5py["g05/x"])
+        assert found["g05/y"].compression_opts == 3
+        assert found["g06/y"]._dxpl is not None
+        assert x.attrs.keys() == set()
+        assert pickle.loads(pickle.dumps(found["g07/y"]))[0, 0] == 1
+        assert found["g08"].parent == file
+        assert found["g08/x"].file == file
+        assert repr(found["g09/x"]) == repr(file["g09/x"])
+        with pytest.raises(AttributeError, match="_local_of_nobody"):
+            _ = x._local_of_nobody
+        other = found["g10/x"]
+        assert other
+    assert not other
+    assert not found["g11"]
+    with pytest.raises(Exception, match=r"[Nn]ot a|[Ii]nvalid|closed"):
+        found["g12/y"][0, 0]
+
+
+def test_members_are_the_same_objects(path: Path) -> None:
+    with chunkwise.open(path) as file:
+        group = file["g03"]
+        assert [one is group[name] for name, one in group.items()] == [True, True]
+        assert group["y"] in group.values()
+        assert ("y", group["y"]) in group.items()
+        assert list(reversed(group.values())) == [group["y"], group["x"]]
+        assert len(group.values()) == 2
+
+
+def test_what_is_written_is_visited(path: Path) -> None:
+    with chunkwise.open(path, "r+") as file:
+        file["new/deep"] = np.arange(3)
+        found = names(file)
+        assert "new/deep" in found
+        assert dict(file.items())["new"]["deep"][2] == 2
+
+
+def test_a_visit_of_a_closed_file(path: Path) -> None:
+    with h5py.File(path) as theirs, chunkwise.open(path) as ours:
+        pass
+    assert outcome(ours.visit, print) == outcome(theirs.visit, print)
+    assert outcome(ours.visititems, print) == outcome(theirs.visititems, print)
+
+
+def test_a_file_that_is_closed_meanwhile(path: Path) -> None:
+    with chunkwise.open(path) as file:
+        seen = itertools.count()
+
+        def func(*_: Any) -> None:
+            if next(seen) == 3:
+                file.close()
+
+        assert outcome(file.visititems, func) in (KeyError, ValueError, RuntimeError)
+
+
+def test_objects_outlive_a_parked_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chunkwise.handles.handle.most_open", lambda: 1)
+    with chunkwise.open(path) as file:
+        found: dict[str, Any] = {}
+        file.visititems(found.__setitem__)
+        with chunkwise.open(path):
+            gc.collect()
+        assert found["g20/x"][()].sum() == np.arange(20).sum()
+
+
+def test_what_this_hdf5_refuses(tmp_path: Path) -> None:
+    wide = tmp_path / "wide.h5"
+    with h5py.File(wide, "w", libver="latest") as stream:
+        for name in "abc":
+            made = stream.create_dataset(f"g/{name}", data=np.arange(30), chunks=(7,))
+            made.attrs["room"] = "x" * 90
+            del made.attrs["room"]
+    assert widen(wide) == 3
+    with chunkwise.open(wide) as file:
+        found: dict[str, Any] = {}
+        file.visititems(found.__setitem__)
+        assert found
+        assert all(said(one) for one in found.values())
