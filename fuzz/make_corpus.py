@@ -1,4 +1,4 @@
-"""Write the decoders' corpus, chunks that libhdf5's filters have encoded; `stored`; `format`.
+"""Write the corpus: chunks that libhdf5's filters have encoded; `together`; `stored`; `format`.
 
     python -m fuzz.make_corpus
 
@@ -118,6 +118,34 @@ def indexed(path: Path, name: str, *, sums: bool) -> bytes:
     return head + path.read_bytes()
 
 
+def together() -> Iterator[tuple[str, bytes]]:
+    """Streams of several kinds, by all ways in which zlib makes them: a name and a file each."""
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=220).astype(">f4").tobytes()
+    planes = np.frombuffer(np.cumsum(rng.normal(size=110)).tobytes(), "u1").reshape(-1, 8).T
+    kinds = {
+        "noise": noise,
+        "shuffled": planes.tobytes(),
+        "counts": rng.poisson(2, 800).astype("<u2").tobytes(),
+        "runs": bytes(3000) + b"abcabcabc" * 400,
+        "random": rng.bytes(700),
+    }
+    strategies = (zlib.Z_DEFAULT_STRATEGY, zlib.Z_FIXED, zlib.Z_HUFFMAN_ONLY, zlib.Z_RLE)
+
+    def file(raws: list[bytes], level: int, strategy: int) -> bytes:
+        makers = [zlib.compressobj(level, zlib.DEFLATED, 15, 8, strategy) for _ in raws]
+        stored = [one.compress(raw) + one.flush() for one, raw in zip(makers, raws, strict=True)]
+        sizes = zip(raws, stored, strict=True)
+        head = b"".join(struct.pack("<IH", len(raw), len(one)) for raw, one in sizes)
+        return bytes([len(raws)]) + head + b"".join(stored)
+
+    for name, raw in kinds.items():
+        parts = [raw[begin:] for begin in (0, 7, 100, 300)]
+        for number, strategy in enumerate(strategies):
+            yield f"{name}-{number}", file(parts, 1 + 2 * number, strategy)
+    yield "mixed", file([*kinds.values(), b"", b"x"], 6, zlib.Z_DEFAULT_STRATEGY)
+
+
 def small(folder: Path) -> Iterator[tuple[str, bytes]]:
     """Names and files of up to four kilobytes; most take one."""
     for libver, name in itertools.product(("earliest", "latest"), ("group", "data", "chunks")):
@@ -148,6 +176,9 @@ def small(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 def main() -> None:
     """Write all files anew."""
+    (CORPUS / "together").mkdir(parents=True, exist_ok=True)
+    for name, content in together():
+        (CORPUS / "together" / name).write_bytes(content)
     for old in CORPUS.glob("*/*.crc-*"):
         old.unlink()
     (CORPUS / "stored").mkdir(parents=True, exist_ok=True)

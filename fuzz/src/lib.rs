@@ -14,6 +14,7 @@ mod numbers;
 mod plan;
 mod product;
 mod stored;
+mod together;
 
 use chunkwise_codec::FilterKind;
 
@@ -32,6 +33,8 @@ pub enum Target {
     Stored,
     /// A file whose metadata is read.
     Format,
+    /// Streams that are inflated together.
+    Together,
     /// A file whose objects are listed.
     Listing,
     /// Grids and selections of any numbers, and their plans.
@@ -42,8 +45,15 @@ impl Target {
     /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {
         let filters = FilterKind::ALL.into_iter().map(Self::Filter);
-        let others =
-            [Self::Pipeline, Self::Chunks, Self::Stored, Self::Format, Self::Listing, Self::Plan];
+        let others = [
+            Self::Pipeline,
+            Self::Chunks,
+            Self::Stored,
+            Self::Format,
+            Self::Listing,
+            Self::Together,
+            Self::Plan,
+        ];
         filters.chain(others)
     }
 
@@ -55,6 +65,7 @@ impl Target {
             Self::Chunks => "chunks",
             Self::Stored => "stored",
             Self::Format => "format",
+            Self::Together => "together",
             Self::Listing => "listing",
             Self::Plan => "plan",
         }
@@ -71,6 +82,7 @@ impl Target {
             Self::Chunks => chunks::check(input),
             Self::Stored => stored::check(input),
             Self::Format => format::check(input),
+            Self::Together => together::check(input),
             Self::Listing => listing::check(input),
             Self::Plan => plan::check(input),
         }

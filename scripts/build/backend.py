@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -124,9 +125,35 @@ def put_library(
     fresh.replace(target)
 
 
+def compiler() -> str | None:
+    """Return the C compiler that the build names: clang, if it works and nobody has named another.
+
+    libdeflate inflates 1.04 times as fast if clang compiles it instead of gcc.
+    """
+    named = any(
+        name in ("CC", "HOST_CC", "TARGET_CC") or name.startswith("CC_") for name in os.environ
+    )
+    found = None if named or sys.platform != "linux" else shutil.which("clang")
+    if found is None:
+        return None
+    # It may lack the headers and libraries that gcc brings.
+    code = "#include <stdlib.h>\n#include <string.h>\nvoid *f(void) { return calloc(1, 1); }\n"
+    with tempfile.TemporaryDirectory() as folder:
+        made = str(Path(folder, "made.so"))
+        command = [found, "-O2", "-fPIC", "-shared", "-x", "c", "-", "-o", made]
+        try:
+            tried = subprocess.run(command, input=code.encode(), capture_output=True, timeout=60)
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+    return found if tried.returncode == 0 else None
+
+
 @contextmanager
 def _building() -> Iterator[None]:
     _require_supported()
+    chosen = compiler()
+    if chosen is not None:
+        os.environ["CC"] = chosen
     with watched.shown():
         # Programs are changed by `LD_PRELOAD`.
         if sys.platform == "linux":

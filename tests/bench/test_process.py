@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from chunkwise.measure import process
 from chunkwise.measure.process import Waiting, busy_text, finished, in_turns, python
 from chunkwise.trials.environment import usable_cpus
 
@@ -136,6 +137,31 @@ def test_what_others_have_of_the_processors_is_seen() -> None:
     # The other has a processor, or its part of one.
     assert beside is not None
     assert beside > 0.15 / usable_cpus()
+
+
+@pytest.mark.skipif(not Path("/proc/stat").exists(), reason="the system does not tell")
+def test_what_a_reader_runs_is_its_own(tmp_path: Path) -> None:
+    """Programs that a waiting process runs to their end count as its own."""
+    work = "import time\nend = time.process_time() + 0.5\nwhile time.process_time() < end: pass"
+    code = f"""import subprocess, sys
+print('{{}}', flush=True)
+for _ in sys.stdin:
+    subprocess.run([sys.executable, '-c', {work!r}])
+    print('{{}}', flush=True)
+"""
+    with (tmp_path / "log").open("w") as log:
+        one = Waiting(python(code), log, 60.0)
+        try:
+            one.answer()
+            begun = process._look(one._process.pid)
+            one.ask()
+            ended = process._look(one._process.pid)
+        finally:
+            one.end()
+    assert begun is not None
+    assert ended is not None
+    # In hundredths of a second.
+    assert ended[1] - begun[1] >= 0.45
 
 
 def test_only_what_disturbs_is_said() -> None:

@@ -25,7 +25,7 @@ NATIVE = ("chunkwise", "chunkwise-py")
 
 # What libhdf5 would write at once, as it is small, is written like what is large.
 NOTHING_IS_SMALL = (
-    "from chunkwise.writing import direct; direct.SMALL_NBYTES = 0;"
+    "from chunkwise.writing import direct; direct.SMALL_NBYTES = direct.ONE_CHUNK_NBYTES = 0;"
     "from chunkwise.trials.worker import main; main()"
 )
 

@@ -25,6 +25,7 @@ FILTERS = ("none", "deflate:1", "deflate:fast", "shuffle+deflate:4+fletcher32", 
 def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """What libhdf5 would write at once, as it is small, is written like what is large."""
     monkeypatch.setattr(direct, "SMALL_NBYTES", 0)
+    monkeypatch.setattr(direct, "ONE_CHUNK_NBYTES", 0)
 
 
 def elements_of(path: Path) -> Any:

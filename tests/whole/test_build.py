@@ -74,3 +74,35 @@ def test_a_terminal_shows_how_far_it_is(backend: Any, monkeypatch: pytest.Monkey
     assert b"minutes" in said
     os.close(end)
     os.close(terminal)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have one compiler")
+@pytest.mark.parametrize(
+    ("code", "variables", "is_taken"),
+    [
+        ("cat > /dev/null", {}, True),
+        ("exit 1", {}, False),
+        ("cat > /dev/null", {"CC": "gcc"}, False),
+        ("cat > /dev/null", {"CC_x86_64_unknown_linux_gnu": "gcc"}, False),
+        (None, {}, False),
+    ],
+    ids=["works", "lacks headers", "another is named", "for a target", "none"],
+)
+def test_clang_is_taken_where_it_works_and_no_other_is_named(
+    backend: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    code: str | None,
+    variables: dict[str, str],
+    is_taken: bool,
+) -> None:
+    for name in [name for name in os.environ if name.endswith("CC") or name.startswith("CC_")]:
+        monkeypatch.delenv(name)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    clang = tmp_path / "clang"
+    if code is not None:
+        clang.write_text(f"#!/bin/sh\n{code}\n")
+        clang.chmod(0o755)
+    monkeypatch.setattr(shutil, "which", lambda _: str(clang) if code is not None else None)
+    assert backend.compiler() == (str(clang) if is_taken else None)

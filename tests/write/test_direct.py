@@ -28,6 +28,7 @@ FILTERS: dict[str, dict[str, Any]] = {
 def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """In place of the other tests': as it is in use, with few bytes."""
     monkeypatch.setattr(direct, "SMALL_NBYTES", 400)
+    monkeypatch.setattr(direct, "ONE_CHUNK_NBYTES", 400)
     monkeypatch.setattr(alike, "MOST_NBYTES", 400)
 
 
@@ -345,3 +346,40 @@ def test_a_dataset_keeps_chunks_of_which_libhdf5_would_leave_a_filter_out(
             d.write_direct(both, np.s_[:20], np.s_[:20])
     with h5py.File(path) as file:
         assert np.array_equal(file["x"][:20], noise)
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_direct"),
+    [
+        ({}, True),
+        ({"filters": "deflate:4"}, True),
+        ({"filters": "shuffle+deflate:fast"}, False),
+        ({"filters": "shuffle+lzf"}, False),
+        ({"chunks": (100, 100)}, False),
+        ({"maxshape": (None, 100)}, False),
+        ({"shape": (3000, 100), "chunks": (3000, 100)}, False),
+    ],
+    ids=["one", "no shuffle", "fast", "another filter", "chunks", "grows", "large"],
+)
+def test_one_deflated_chunk_is_written_at_once(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    changed: dict[str, Any],
+    is_direct: bool,
+) -> None:
+    monkeypatch.setattr(direct, "ONE_CHUNK_NBYTES", 1 << 20)
+    shape = (200, 100)
+    options: dict[str, Any] = {"shape": shape, "chunks": shape, "filters": "shuffle+deflate:4"}
+    options |= changed
+    values = np.arange(np.prod(options["shape"]), dtype="i4").reshape(options["shape"]) // 7
+    with chunkwise.open(tmp_path / "x.h5", "w") as file:
+        d = file.create_dataset("x", dtype="i4", **options)
+        assert (d.explain_write()["by_libhdf5"] == direct.SMALL) is is_direct
+        d[...] = values
+        # Parts of it, too, by another object of the same dataset.
+        file["x"][3:9, ::5] = np.full((6, 20), 7, "i4")
+        assert bool(d.explain_write()["dirty_chunks"]) is not is_direct
+        values[3:9, ::5] = 7
+        np.testing.assert_array_equal(d[...], values)
+    with h5py.File(tmp_path / "x.h5") as stored:
+        np.testing.assert_array_equal(stored["x"], values)

@@ -24,6 +24,9 @@ pub const STREAMS: usize = 4;
 /// More streams with matches than this do not gain.
 const MIXED_STREAMS: usize = 3;
 
+/// No stream waits until others are more bytes ahead of it: it would be alone at the end.
+const MOST_AHEAD: usize = 16 << 10;
+
 /// State that is used again; one for each thread.
 #[derive(Default)]
 pub struct Interleaved {
@@ -75,15 +78,22 @@ fn inflate(tables: &mut [Tables], jobs: &mut [Job<'_>]) {
             let next = live[place].begin();
             end_unless_symbols(next, place, &mut live, &mut free);
         }
-        // Streams in blocks of the other kind wait until they are more.
+        // Streams in blocks of the other kind wait until they are more, or far behind.
         let mixed = live.iter().filter(|stream| stream.kind == Kind::Mixed).count();
-        let (kind, count) = match live.len() - mixed {
-            literals if literals >= mixed => (Kind::Literals, literals),
-            _ => (Kind::Mixed, mixed.min(MIXED_STREAMS)),
+        let usual = if 2 * mixed <= live.len() { Kind::Literals } else { Kind::Mixed };
+        let ahead = live.iter().map(|stream| stream.at).max().unwrap_or(0);
+        let last = live.iter().min_by_key(|stream| stream.at);
+        let kind = match last {
+            Some(last) if ahead - last.at > MOST_AHEAD => last.kind,
+            _ => usual,
         };
-        let place_of = |stream: &Stream<'_>| stream.kind != kind;
+        let (kind, count) = match kind {
+            Kind::Literals => (kind, live.len() - mixed),
+            Kind::Mixed => (kind, mixed.min(MIXED_STREAMS)),
+        };
+        let place_of = |stream: &Stream<'_>| (stream.kind != kind, stream.at);
         if !live.is_sorted_by_key(place_of) {
-            live.sort_by_key(place_of);
+            live.sort_unstable_by_key(place_of);
         }
         let Some((place, why)) = turns::run(kind, &mut live[..count]) else { return };
         let next = live[place].resume(why);

@@ -220,7 +220,8 @@ def _look(pid: int | None) -> tuple[float, float] | None:
         return None if busy is None else (busy, sum(os.times()[:4]))
     try:
         process = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2]
-        return busy, sum(map(int, process.split()[11:13])) / os.sysconf("SC_CLK_TCK")
+        # Its own, and those of programs that it ran to their end: user and system of each.
+        return busy, sum(map(int, process.split()[11:15])) / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError):
         return None
 

@@ -1,10 +1,11 @@
 """Which writes does libhdf5 do as fast as chunkwise could?
 
-Without filters there is nothing to encode, and a small dataset is encoded before a writer is
-ready.  Such writes go unchanged to libhdf5 at once, unless it may leave filters out: it loses
-chunks then.  All others, and those that need a
-conversion or a second look, go to `dataset_writing.py`.  It merges parts of chunks, which
-libhdf5 would read and write again and again if its cache does not hold them.
+Without filters there is nothing to encode, a small dataset is encoded before a writer is
+ready, and a single chunk that is deflated leaves nothing to share or to try.  Such writes go
+unchanged to libhdf5 at once, unless it may leave filters out: it loses chunks then.  All
+others, and those that need a conversion or a second look, go to `dataset_writing.py`.  It
+merges parts of chunks, which libhdf5 would read and write again and again if its cache does
+not hold them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 import weakref
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import h5py
@@ -37,6 +38,8 @@ Shape = tuple[int, ...]
 
 # libhdf5 does everything for datasets up to this size.
 SMALL_NBYTES: Final = 64 << 10
+# The same for datasets that are one chunk and cannot grow, if it is deflated as stated.
+ONE_CHUNK_NBYTES: Final = 1 << 20
 # chunkwise writes chunks up to this size faster, once there are this many bytes.
 _TINY_CHUNK_NBYTES: Final = 16 << 10
 _MANY_NBYTES: Final = 4 << 20
@@ -53,7 +56,10 @@ _known: weakref.WeakKeyDictionary[h5d.DatasetID, tuple[Stored | None]] = (
     weakref.WeakKeyDictionary()
 )
 
-SMALL: Final = f"the whole dataset, as long as it takes {SMALL_NBYTES >> 10} KiB at most"
+SMALL: Final = (
+    f"the whole dataset, as long as it takes {SMALL_NBYTES >> 10} KiB at most, or is one chunk of "
+    f"{ONE_CHUNK_NBYTES >> 20} MiB at most that is deflated as stated and cannot grow"
+)
 UNFILTERED: Final = (
     "what needs no conversion, but for parts of more chunks than its cache holds: there are no "
     "filters to be fast at"
@@ -76,10 +82,16 @@ class Stored:
     # Whether libhdf5 leaves out filters that shrink nothing.  It then may keep the mask of the
     # chunk that was there before (`tests/upstream/filter_mask_kept.c`).
     leaves_out: bool = False
+    # Whether it is one chunk that libhdf5 deflates as fast, and that its cache holds.
+    is_one_chunk: bool = False
+    # Whether deflate is to be as libhdf5 would do it, or to be faster.
+    as_stated: bool = True
 
     def is_small(self, shape: Shape) -> bool:
         """Whether libhdf5 writes all of it."""
-        return not self.leaves_out and self.nbytes(shape) <= SMALL_NBYTES
+        if self.leaves_out:
+            return False
+        return self.nbytes(shape) <= SMALL_NBYTES or (self.is_one_chunk and self.as_stated)
 
     def nbytes(self, shape: Shape) -> int:
         """Bytes of all elements."""
@@ -235,7 +247,24 @@ def _ask(dataset: h5py.Dataset) -> Stored | None:
         edges = filters > 0 and library().unfiltered_partial_chunks(dataset.id.id)
     short = chunk is not None and filters > 0 and _has_short_edge(dataset, chunk, plist)
     leaves_out = filters > 0 and may_leave_out(dataset)
-    return Stored(dtype, kind, chunk, filters > 0, cache_nbytes, edges, short, leaves_out)
+    codes = {plist.get_filter(number)[0] for number in range(filters)}
+    # One that grows may become too large for the cache after libhdf5 has replaced its chunk there.
+    one = chunk == dataset.shape == dataset.maxshape and (
+        h5z.FILTER_DEFLATE in codes
+        and codes <= _LENGTHS_KNOWN
+        and dataset.nbytes <= min(ONE_CHUNK_NBYTES, cache_nbytes)
+    )
+    return Stored(dtype, kind, chunk, filters > 0, cache_nbytes, edges, short, leaves_out, one)
+
+
+def encode_fast(dataset: h5py.Dataset) -> None:
+    """Leave to libhdf5 only what it encodes as fast, however large it becomes."""
+    with phil:
+        stored = stored_of(dataset)
+        if stored is not None:
+            changed = replace(stored, as_stated=False)
+            _known[dataset.id] = (changed,)
+            dataset.__dict__[_ATTRIBUTE] = changed
 
 
 def _has_short_edge(dataset: h5py.Dataset, chunk: Shape, plist: h5p.PropDCID) -> bool:

@@ -212,3 +212,5 @@ class Writable:
     def _set_effort(self, effort: Effort) -> None:
         """Say how deflate's encoder is chosen, before anything is written."""
         self._written().effort = effort
+        if effort != "as-stated":
+            direct.encode_fast(self)

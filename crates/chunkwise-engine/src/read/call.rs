@@ -193,6 +193,9 @@ impl Reading<'_> {
         if !far && (plan.len() < 2 || dataset.work_nbytes(plan) < PARALLEL_NBYTES) {
             return self.alone(tasks);
         }
+        if !far && self.threads_that_gain(&tasks) == 1 {
+            return self.alone(tasks);
+        }
         if self.nbytes as u64 >= SMALL_NBYTES || plan.len() > SMALL_CHUNKS {
             return self.shared(tasks);
         }

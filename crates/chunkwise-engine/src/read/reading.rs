@@ -19,7 +19,7 @@ use crate::read::fetch::{FetchAhead, Fetched, FetchedFirst};
 use crate::read::fields::Fields;
 use crate::read::read_map::ReadMap;
 use crate::read::repeated::{is_small, leaves_room, was_wanted_whole};
-use crate::read::runs::{RawRead, raw_batches};
+use crate::read::runs::{RawRead, raw_batches, threads_that_gain};
 use crate::read::schedule::{Batch, Batches, batches};
 use crate::read::tasks::{Placed, TakenTasks, Tasks};
 use crate::read::view::TaskView;
@@ -117,7 +117,7 @@ impl Reading<'_> {
     pub fn shared(&self, tasks: Tasks<'_>) -> Result<(), ReadError> {
         let dataset = self.dataset;
         let most_ahead = self.once.map_or(u64::MAX, |once| once.ahead_nbytes);
-        let most = self.most_threads();
+        let most = self.most_threads().min(self.threads_that_gain(&tasks));
         let threads = most_threads(dataset.chunk_nbytes, most, work_nbytes());
         let tasks = tasks.for_threads(threads);
         let count = tasks.segments().count();
@@ -150,6 +150,17 @@ impl Reading<'_> {
         let (run_nbytes, chunk_nbytes) = (self.nbytes as u64, self.dataset.chunk_nbytes);
         run_nbytes >= SHARED_NBYTES
             || (chunk_nbytes >= SHARED_NBYTES && self.dataset.is_in_blocks())
+    }
+
+    /// How many threads gain, if all that they do is to copy into fresh memory.
+    pub fn threads_that_gain(&self, tasks: &Tasks<'_>) -> usize {
+        let storage = &*self.dataset.storage;
+        let small = self.dataset.chunk_nbytes < SHARED_NBYTES;
+        if small || self.fields.is_some() || storage.cost().is_remote() {
+            return usize::MAX;
+        }
+        let ends = tasks.ends_as_they_are();
+        ends.map_or(usize::MAX, |ends| threads_that_gain(storage, ends, self.nbytes))
     }
 
     /// Threads that may work on it, this one included.
@@ -213,7 +224,7 @@ impl Reading<'_> {
         buffers: &mut Buffers,
         helpers: usize,
     ) -> Result<(), ReadError> {
-        let mut waiting = Waiting::new();
+        let (mut waiting, several) = (Waiting::new(), tasks.several());
         tasks.each(|mut view, placed| {
             self.check_cancelled()?;
             let begun = self.begin(&mut view, placed, source.fetched(), buffers, helpers);
@@ -228,7 +239,9 @@ impl Reading<'_> {
             }
             Ok(())
         })?;
-        self.inflate_together(&mut waiting, source, buffers)?;
+        if several {
+            self.inflate_together(&mut waiting, source, buffers)?;
+        }
         let records: SmallVec<[ChunkRecord; 4]> =
             waiting.iter().map(|(_, chunk)| chunk.record).collect();
         let Buffers { stored, raw, scratch, .. } = buffers;

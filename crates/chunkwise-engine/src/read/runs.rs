@@ -35,10 +35,22 @@ const WHOLE_SHARE: u64 = 16;
 /// Of a task whose elements take more than this, nothing is fetched before it is read.
 const MOST_FETCHED_NBYTES: u64 = 64 << 20;
 
+/// Fresh memory that is filled as it is stored is worth a thread for each so many bytes: the system
+/// clears it, and several threads that do it at the same time hold each other up.
+const FRESH_NBYTES: usize = 32 << 20;
+
 /// A long run is shared among threads in pieces of this size.
 const PIECE_NBYTES: usize = 1 << 20;
 /// Elements that are converted are shared in pieces of about that size, so many at most.
 const MOST_PIECES: usize = 4096;
+
+/// How many threads gain where bytes between two addresses go straight into a result: all that there
+/// are, unless the bytes are at hand.
+pub fn threads_that_gain(storage: &dyn Storage, ends: [u64; 2], nbytes: usize) -> usize {
+    let at_hand = |address: u64| storage.read_at_once(address, &mut [0]);
+    let many = nbytes < 2 * PIECE_NBYTES || !ends.into_iter().all(at_hand);
+    if many { usize::MAX } else { nbytes.div_ceil(FRESH_NBYTES) }
+}
 
 /// Bytes stored row-major at an address, and where they go.
 pub struct RawRead<'a> {
@@ -149,8 +161,10 @@ impl RawRead<'_> {
         if self.helpers == 0 || out.len() < 2 * PIECE_NBYTES || storage.cost().is_remote() {
             return timed(Phase::Storage, || storage.read_at(address, out));
         }
+        let ends = [address, address.saturating_add(out.len() as u64 - 1)];
+        let helpers = self.helpers.min(threads_that_gain(storage, ends, out.len()) - 1);
         let pieces = Pieces::new(out.chunks_mut(PIECE_NBYTES).enumerate());
-        share(self.helpers, &|| {
+        share(helpers, &|| {
             pieces.each(|(number, piece)| {
                 let address = address.saturating_add((number * PIECE_NBYTES) as u64);
                 timed(Phase::Storage, || storage.read_at(address, piece))

@@ -16,17 +16,13 @@ const SEGMENT_CHUNKS: u64 = 256;
 /// There are at least so many pieces for each thread, so that all end at about the same time.
 const SEGMENTS_A_THREAD: u64 = 8;
 
-/// ... unless these are to have several chunks each, for which so many are enough.
+/// ... unless these are to have several chunks each: fewer pieces are made as even as can be.
 const LEAST_SEGMENTS_A_THREAD: u64 = 4;
 
-/// How many neighbouring tasks of `tasks` a thread takes at a time: `least` of them, as far as there
-/// are enough, however large their chunks are.
-fn segment_len(tasks: u64, chunk_nbytes: u64, threads: usize, least: u64) -> u64 {
-    let threads = threads.max(1) as u64;
+/// How many neighbouring tasks of `tasks` a thread takes at a time.
+fn segment_len(tasks: u64, chunk_nbytes: u64, threads: u64) -> u64 {
     let large = (SEGMENT_NBYTES / chunk_nbytes.max(1)).clamp(1, SEGMENT_CHUNKS);
-    let len = large.min((tasks / (SEGMENTS_A_THREAD * threads)).max(1));
-    let enough = tasks >= LEAST_SEGMENTS_A_THREAD * threads * least;
-    if enough { len.max(least) } else { len }
+    large.min((tasks / (SEGMENTS_A_THREAD * threads)).max(1))
 }
 
 /// The last segments, of which there is one for each thread, are divided into so many.
@@ -46,13 +42,26 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// For `threads` that take them at the same time, at least `least` tasks each if there are enough.
-    pub fn new(tasks: u64, chunk_nbytes: u64, threads: usize, least: u64) -> Self {
-        let len = segment_len(tasks, chunk_nbytes, threads, least);
+    /// For `threads` that take them at the same time, and are faster with up to `several` tasks in
+    /// hand, however large their chunks are.
+    pub fn new(tasks: u64, chunk_nbytes: u64, threads: usize, several: u64) -> Self {
         let shared = threads > 1;
-        let last = if shared { len.saturating_mul(threads as u64).min(tasks) } else { 0 };
+        let threads = threads.max(1) as u64;
+        let len = segment_len(tasks, chunk_nbytes, threads).max(several);
+        if several > 1 && tasks < LEAST_SEGMENTS_A_THREAD * threads * several {
+            return Self::even(tasks, threads, several);
+        }
+        let last = if shared { len.saturating_mul(threads).min(tasks) } else { 0 };
         let large = (tasks - last).div_ceil(len);
-        Self { tasks, len, large, last_len: (len / LAST_PARTS).max(1) }
+        Self { tasks, len, large, last_len: (len / LAST_PARTS).max(several.div_ceil(2)) }
+    }
+
+    /// Few tasks: every thread gets as many segments, which differ by one task at most.
+    fn even(tasks: u64, threads: u64, most: u64) -> Self {
+        let count = (tasks.div_ceil(threads * most) * threads).min(tasks).max(1);
+        let len = tasks.div_ceil(count).max(1);
+        let last_len = (len - 1).max(1);
+        Self { tasks, len, large: tasks.saturating_sub(count * (len - 1)), last_len }
     }
 
     /// How many there are.
@@ -167,9 +176,9 @@ mod tests {
             tasks in 0u64..5000,
             chunk_nbytes in 1u64..1 << 21,
             threads in 1usize..130,
-            least in 1u64..5,
+            several in 1u64..5,
         ) {
-            let segments = Segments::new(tasks, chunk_nbytes, threads, least);
+            let segments = Segments::new(tasks, chunk_nbytes, threads, several);
             let mut next = 0;
             for number in 0..segments.count() {
                 let part = segments.tasks(number);
@@ -188,15 +197,37 @@ mod tests {
         assert_eq!((segments.tasks(0), segments.count()), (0..32, 448 + 64 * 4));
         assert_eq!(segments.tasks(segments.count() - 1), 16 * 1024 - 8..16 * 1024);
         assert_eq!(Segments::new(16 * 1024, 1000, 1, 1).count(), 64);
+        // Still two at a time where several are faster.
+        let segments = Segments::new(365, 1 << 20, 2, 4);
+        let lens: Vec<_> =
+            (0..segments.count()).map(|n| segments.tasks(n)).map(|s| s.end - s.start).collect();
+        assert_eq!((lens[0], &lens[lens.len() - 4..]), (4, &[4, 2, 2, 1][..]));
+    }
+
+    #[test]
+    fn few_tasks_are_shared_evenly() {
+        let lens = |tasks, threads| {
+            let segments = Segments::new(tasks, 3 << 20, threads, 4);
+            (0..segments.count())
+                .map(|number| segments.tasks(number).end - segments.tasks(number).start)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(lens(15, 2), [4, 4, 4, 3]);
+        assert_eq!(lens(9, 2), [3, 2, 2, 2]);
+        assert_eq!(lens(3, 2), [2, 1]);
+        assert_eq!(lens(2, 2), [1, 1]);
+        assert_eq!(lens(40, 16), [[3; 8], [2; 8]].concat());
+        assert_eq!(lens(5, 64), [1; 5]);
+        assert_eq!(lens(6, 1), [3, 3]);
+        assert_eq!(lens(0, 2), [0; 0]);
     }
 
     #[test]
     fn large_chunks_are_taken_one_by_one() {
-        assert_eq!(segment_len(1000, 10 << 20, 2, 1), 1);
-        assert_eq!(segment_len(12_000, 10_000, 2, 1), 52);
-        assert_eq!(segment_len(20, 10_000, 2, 1), 1);
-        assert_eq!(segment_len(1000, 10 << 20, 2, 4), 4);
-        assert_eq!(segment_len(20, 10 << 20, 2, 4), 1);
-        assert_eq!(segment_len(1 << 40, 1, 64, 1), SEGMENT_CHUNKS);
+        assert_eq!(segment_len(1000, 10 << 20, 2), 1);
+        assert_eq!(segment_len(12_000, 10_000, 2), 52);
+        assert_eq!(segment_len(20, 10_000, 2), 1);
+        assert_eq!(segment_len(1 << 40, 1, 64), SEGMENT_CHUNKS);
+        assert_eq!(Segments::new(1000, 10 << 20, 2, 4).most(), 4);
     }
 }

@@ -7,12 +7,13 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use chunkwise_select::{ChunkTask, Dims, Plan};
+use smallvec::SmallVec;
 
 use crate::dataset::Placement;
 use crate::read::scatter::SharedResult;
 use crate::read::schedule::Segments;
 use crate::read::view::TaskView;
-use crate::{Dataset, ReadError};
+use crate::{ChunkRecord, Dataset, ReadError};
 
 /// Where the chunk of a task lies.
 pub(crate) struct Placed {
@@ -97,11 +98,41 @@ impl<'a> Tasks<'a> {
         self
     }
 
+    /// Where the first and the last chunk lie, if they, and so probably all between them, are copied
+    /// straight into the result.
+    pub fn ends_as_they_are(&self) -> Option<[u64; 2]> {
+        let address = |at: u64| {
+            let task = self.plan.task(self.number(at).0);
+            match self.placed(at, &task).placement {
+                Ok(Placement::Raw { address }) => Some((task.lands_whole_at().is_some(), address)),
+                _ => None,
+            }
+        };
+        // The last one may reach beyond the dataset.
+        let ((lands_whole, first), (_, last)) = (address(0)?, address(self.len().checked_sub(1)?)?);
+        lands_whole.then_some([first, last])
+    }
+
+    /// A few of the chunks that are to be decoded.
+    fn some_records(&self) -> SmallVec<[ChunkRecord; 3]> {
+        let record = |at: u64| {
+            let task = self.plan.task(self.number(at).0);
+            match self.placed(at, &task).placement {
+                Ok(Placement::Filtered(record)) => Some(record),
+                _ => None,
+            }
+        };
+        let len = self.len();
+        let some = if len > 1 { &[0, len / 2, len - 1][..] } else { &[] };
+        some.iter().filter_map(|&at| record(at)).collect()
+    }
+
     /// In segments, which so many threads take one after the other.
     pub fn for_threads(self, threads: usize) -> SharedTasks<'a> {
-        let least = self.dataset.chunks_in_hand(threads);
-        let segments = Segments::new(self.len(), self.dataset.chunk_nbytes, threads, least);
-        SharedTasks { tasks: self, segments, next: AtomicU64::new(0) }
+        let some = self.some_records();
+        let several = self.dataset.chunks_in_hand_of(self.len(), &some, threads);
+        let segments = Segments::new(self.len(), self.dataset.chunk_nbytes, threads, several);
+        SharedTasks { tasks: self, segments, several: several > 1, next: AtomicU64::new(0) }
     }
 }
 
@@ -109,6 +140,8 @@ impl<'a> Tasks<'a> {
 pub(crate) struct SharedTasks<'a> {
     tasks: Tasks<'a>,
     segments: Segments,
+    /// Whether several chunks may be inflated at the same time.
+    several: bool,
     /// The segment that is taken next.
     next: AtomicU64,
 }
@@ -147,6 +180,11 @@ impl<'a> TakenTasks<'_, 'a> {
     /// Its number.
     pub fn segment(&self) -> u64 {
         self.segment
+    }
+
+    /// Whether several of its chunks may be inflated at the same time.
+    pub fn several(&self) -> bool {
+        self.of.several
     }
 
     /// Call `carry_out` with each task.  They are large, and so are not moved.
