@@ -28,10 +28,12 @@ from tests.support.inspect_fakes import (
     one,
     shown,
 )
+from tests.support.versions import needs_cache_of_hdf5_2
 
 # --- the pages -------------------------------------------------------------------------
 
 
+@needs_cache_of_hdf5_2  # The pages name the reader that is here
 def test_the_pages() -> None:
     """A file and single datasets, with what is unusual in them."""
     unusual = replace(

@@ -57,7 +57,10 @@ INDEXES += ["v2 B-tree"]
 
 def index_of(dataset: h5d.DatasetID) -> str:
     """H5Dget_chunk_index_type, which h5py lacks, called in h5py's own libhdf5."""
-    libhdf5, found = ctypes.CDLL(h5d.__file__), ctypes.c_int()
+    # Of Windows's libraries each has its own functions alone.
+    library = Path(h5d.__file__).with_name("hdf5.dll")
+    libhdf5 = ctypes.CDLL(str(library if library.exists() else h5d.__file__))
+    found = ctypes.c_int()
     libhdf5.H5Dget_chunk_index_type.argtypes = [ctypes.c_int64, ctypes.c_void_p]
     assert libhdf5.H5Dget_chunk_index_type(dataset.id, ctypes.byref(found)) >= 0
     return INDEXES[found.value]

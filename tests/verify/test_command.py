@@ -20,6 +20,7 @@ from chunkwise.verifying.records import Verified
 from tests.support import verifying
 from tests.support.damage import flip_in
 from tests.support.verifying import chunks_of, command, write
+from tests.support.versions import HDF5
 
 CHECKED: dict[str, Any] = {"compression": 4, "fletcher32": True}
 
@@ -45,7 +46,8 @@ def folder(tmp_path: Path) -> Path:
 def test_one_sound_file(tmp_path: Path) -> None:
     done = command(write(tmp_path / "a.h5", **CHECKED))
     assert (done.returncode, done.stderr) == (0, "")
-    assert "a.h5: sound" in done.stdout
+    # Lines break where the folder's name is long.
+    assert "a.h5: sound" in " ".join(done.stdout.split())
     assert "1 dataset, 16 chunks, 2 attributes" in done.stdout
 
 
@@ -138,7 +140,7 @@ def test_a_run_goes_on(folder: Path, tmp_path: Path) -> None:
     state.write_bytes(content[:-9])
     os.utime(sound)
     third = command(folder, "--resume", state)
-    assert "a.h5: damaged" in third.stdout
+    assert "a.h5: damaged" in " ".join(third.stdout.split())
     assert "1 of them known before" in third.stdout
     assert state.read_bytes().endswith(b"\n")
     assert all(json.loads(line) for line in state.read_text().splitlines())
@@ -219,6 +221,10 @@ def test_bad_files_are_found_without_a_crash() -> None:
     """What tests of reading keep as damaged; each has something wrong but some."""
     folder = Path(__file__).parents[1] / "bad"
     found = verifying.apart(sorted(folder.glob("*.h5")))
+    if HDF5 < (2, 0):
+        # Of some, HDF5 2.0 has written messages that it alone knows.
+        newer = "bad version number for layout message, though its checksum is right"
+        found = [one for one in found if not any(newer in note.reason for note in one.notes)]
     sound = [Path(one.path).name for one in found if one.verdict != "damaged"]
     # libhdf5 takes other codes of some options for one that it knows.
     assert sound == [

@@ -88,7 +88,9 @@ def test_the_order_of_bytes_and_room_between_fields_do_not_count() -> None:
     paths: Any = None
     assert bytes(canonical(little, paths)) == bytes(canonical(other, paths)) == little.tobytes()
     assert packed(aligned) == little.dtype
-    assert not is_exact(np.dtype(np.longdouble))
+    # Windows has no longer one.
+    if np.dtype(np.longdouble) != np.float64:
+        assert not is_exact(np.dtype(np.longdouble))
     assert canonical(np.zeros((0, 3)), paths) == b""
 
 
