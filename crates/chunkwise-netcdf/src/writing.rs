@@ -95,7 +95,7 @@ fn timed(work: impl FnOnce() -> Result<(), NetCdfError>) -> Result<f64, NetCdfEr
 /// it for a URL.
 pub(crate) fn possible(file: &str) -> Result<PathBuf, NetCdfError> {
     let path = std::path::absolute(file).map_err(not_created)?;
-    if path_bytes(&path).contains(&b'\\') {
+    if std::path::MAIN_SEPARATOR != '\\' && path_bytes(&path).contains(&b'\\') {
         return Err(not_created("netCDF-C takes a backslash in its path for a slash"));
     }
     let mut file = File::create_new(&path).map_err(not_created)?;

@@ -57,7 +57,12 @@ class Ledger:
     def remove(self) -> None:
         """Remove it."""
         with self._opened(0):
+            pass  # It is one
+        # Windows removes no file that is open.
+        try:
             os.unlink(self.path)  # noqa: PTH108 (a path of any kind)
+        except OSError as wrong:
+            raise self._cannot_write(system_reason(wrong) or str(wrong)) from wrong
 
     @contextlib.contextmanager
     def _opened(self, flags: int) -> Iterator[int]:

@@ -36,16 +36,19 @@ def is_netcdf3(path: str | os.PathLike[str]) -> bool:
 
 def netcdf_library() -> str | None:
     """Find netCDF-C: netCDF4-python's, or the system's; None if there is none."""
-    found = in_netcdf4_wheel("libnetcdf-*.so*")
+    patterns = ("libnetcdf-*.so*", "netcdf-*.dll", "libnetcdf.*.dylib")
+    found = [one for pattern in patterns for one in in_netcdf4_wheel(pattern)]
     return str(found[0]) if found else ctypes.util.find_library("netcdf")
 
 
 def in_netcdf4_wheel(pattern: str) -> list[Path]:
-    """Find libraries in netCDF4-python's wheel, beside the package."""
+    """Find libraries in netCDF4-python's wheel: beside the package, or on macOS in it."""
     package = importlib.util.find_spec("netCDF4")
     if package is None or package.origin is None:
         return []
-    return sorted((Path(package.origin).parents[1] / "netcdf4.libs").glob(pattern))
+    folder = Path(package.origin).parent
+    places = (folder.parent / "netcdf4.libs", folder.parent / "netCDF4.libs", folder / ".dylibs")
+    return sorted({found for place in places for found in place.glob(pattern)})
 
 
 def require_netcdf(path: str | os.PathLike[str]) -> str:
