@@ -459,3 +459,12 @@ def test_many_files_in_little_memory(tmp_path: Path) -> None:
     assert record["peak_rss_nbytes"] < 1 << 30
     # A MiB for each that libhdf5 has open, 64 KiB of decoded chunks, and little more.
     assert record["grown_nbytes"] < (limit // 4 << 20) + count * (80 << 10) + (16 << 20)
+
+
+def test_a_file_that_was_closed_is_open_for_nobody(paths: list[Path]) -> None:
+    with chunkwise.open(paths[0]) as file:
+        found = [file["g/chunked"], file["contiguous"], file["g"]]
+        assert same(found[0][2:5], DATA[2:5])
+        assert same(found[1][...], DATA)
+    # Windows removes no file that is open; its objects may still be kept.
+    assert (bool(found[0]), descriptors(paths[0])) == (False, 0)

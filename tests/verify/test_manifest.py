@@ -227,7 +227,7 @@ def test_a_manifest_has_netcdf3_files_and_names_those_it_lacks(tmp_path: Path) -
     known = tmp_path / "known.json"
     done = command("in", "--write-manifest", known, cwd=tmp_path)
     assert done.returncode == 1
-    assert "in/leads.h5: damaged: 1 finding" in done.stdout
+    assert f"{Path('in', 'leads.h5')}: damaged: 1 finding" in done.stdout
     assert done.stderr.endswith("the manifest lacks 1 file: leads.h5 (damaged)\n")
     assert set(manifests.read(known)) == {"sub/old.nc", "good.h5"}
     (folder / "leads.h5").unlink()

@@ -339,7 +339,8 @@ class FileHandle:
 
     def _close(self) -> None:
         with phil:
-            self._closed, self._refusing = True, None
+            # What is known of its bytes has the file open: Windows removes no such file.
+            self._closed, self._refusing, self._metadata = True, None, False
             _open.discard(self)
             if self._id is not None and self._id.valid and not self._closed_alone():
                 file = as_file(self._id)
