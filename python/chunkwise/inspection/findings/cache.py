@@ -377,7 +377,7 @@ def _times(decodes: float) -> str:
 
 
 def _seconds(facts: DatasetFacts, lost: Survival, block: Block | None = None) -> str:
-    """Say how long reading everything takes, and would take, or one read of a block."""
+    """Say how long that takes, of everything or of one read of a block, and once would take."""
     once_s = _once_s(facts)
     if lost.total_s is None or once_s is None:
         return ""
@@ -385,4 +385,4 @@ def _seconds(facts: DatasetFacts, lost: Survival, block: Block | None = None) ->
     if block is not None:
         reads, each = stored_as(facts).walk(block).operations, " for each read"
     now, then = (format_seconds(seconds / reads) for seconds in (lost.total_s, once_s))
-    return f", about {now} instead of {then}{each}"
+    return f", which takes about {now}{each} instead of {then}"
