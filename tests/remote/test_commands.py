@@ -14,6 +14,7 @@ import chunkwise
 from chunkwise.errors import RemoteError, UsageError
 from chunkwise.verdicts import Verdict
 from tests.support.commands import run
+from tests.support.tools import paste
 from tests.support.web import VALUES, Server, serving
 from tests.support.wide import widen
 
@@ -73,13 +74,22 @@ def test_the_facts_are_those_of_the_file(server: Server, stored: bytes, tmp_path
     assert one.objects[0].dataset.sample is not None
 
 
-def test_remedies_are_for_a_copy(server: Server) -> None:
+def test_remedies_are_for_a_copy(server: Server, stored: bytes, tmp_path: Path) -> None:
     found = chunkwise.inspect(f"{server.url}/a.h5?key=secret", sample=False)
     assert found.copy == "a.h5"
     assert found.commands
     text = json.dumps(found.as_dict())
     assert "secret" not in text
     assert all(server.url not in fix.text for fix in found.commands)
+    (tmp_path / found.copy).write_bytes(stored)
+    line = next(fix.text for fix in found.commands if fix.tool == "chunkwise")
+    paste(line, tmp_path)
+    mended = chunkwise.inspect(tmp_path / "a_repacked.h5", sample=False)
+    assert {one.code for one in found.findings} - {one.code for one in mended.findings} == {
+        "small-chunks"
+    }
+    with h5py.File(tmp_path / "a_repacked.h5") as file:
+        assert np.array_equal(file["tiny"], VALUES)
     done = run("inspect", f"{server.url}/a.h5", "--latency", "50ms")
     assert not done.code
     assert "Download the file as a.h5." in done.out

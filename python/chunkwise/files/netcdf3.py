@@ -47,8 +47,9 @@ def in_netcdf4_wheel(pattern: str) -> list[Path]:
     if package is None or package.origin is None:
         return []
     folder = Path(package.origin).parent
-    places = (folder.parent / "netcdf4.libs", folder.parent / "netCDF4.libs", folder / ".dylibs")
-    return sorted({found for place in places for found in place.glob(pattern)})
+    # By the wheel's tools: of Linux and Windows, whose names differ in case only, and of macOS.
+    places = (folder.parent / "netcdf4.libs", folder / ".dylibs")
+    return sorted(found for place in places for found in place.glob(pattern))
 
 
 def require_netcdf(path: str | os.PathLike[str]) -> str:
