@@ -230,10 +230,10 @@ class ChunkCache:
             return
         later = self._places[behind]
         other = self._chunk_at[later]
-        for one, before, after in ((chunk, place, later), (other, later, place)):
-            if self._unread[one] == 0 < self._unread[chunk if one == other else other]:
-                self._done.remove(before)
-                insort(self._done, after)
+        if bool(self._unread[chunk]) != bool(self._unread[other]):
+            before, after = (later, place) if self._unread[chunk] else (place, later)
+            # No place lies between the two.
+            self._done[bisect_left(self._done, before)] = after
         self._put(chunk, later)
         self._put(other, place)
 
