@@ -28,7 +28,9 @@ def main() -> None:
     from chunkwise.viewing.server import Server
     from chunkwise.viewing.session import Session
 
-    (path,) = sys.argv[1:]
+    if len(sys.argv) != 2:
+        sys.exit("name one file: python scripts/walk.py demo-files/cube.h5")
+    path = sys.argv[1]
     server = Server(Session.of(path))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     browser_path = shutil.which("chromium")
