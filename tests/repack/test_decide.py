@@ -213,3 +213,13 @@ def test_stacked_and_rounded_sources(file: h5py.File) -> None:
         ((15, 40, 1), "none"),  # Rounding again would change values.
         (None, "none"),  # Contiguous, and of another type.
     ]
+
+
+@pytest.mark.parametrize(("name", "stored"), [("x%%b", "x%b"), ("x%%%%", "x%%")])
+def test_percent_signs_in_names_of_sources(file: h5py.File, name: str, stored: str) -> None:
+    for other in ("x%b", "x%0", "x%%"):
+        file.create_dataset(other, (20, 40), "f4", chunks=(5 if other == stored else 7, 40))
+    layout = h5py.VirtualLayout((20, 40), "f4")
+    layout[...] = h5py.VirtualSource(".", name, (20, 40))
+    file.create_virtual_dataset("signs", layout)
+    assert wanted(file, "signs", None, None, merge=True).chunk == (5, 40)

@@ -83,7 +83,7 @@ def _missing(
     if _is_series(file):
         return [None] * len(names)
     reason = "no such file"
-    for path in places(_literal(file), own, "HDF5_VDS_PREFIX", prefix):
+    for path in places(name_of_source(file), own, "HDF5_VDS_PREFIX", prefix):
         if not is_file(path):
             continue
         if _is_same(path, own):
@@ -108,7 +108,7 @@ def _has_dataset(file: h5f.FileID, name: str) -> bool:
     if _is_series(name):
         return True
     try:
-        path, own = encode_name(_literal(name)), decode_name(h5f.get_name(file))
+        path, own = encode_name(name_of_source(name)), decode_name(h5f.get_name(file))
         # Not by an external link to a pipe.
         Bounds(own, own).check_path(file, path)
         return isinstance(h5o.open(file, path), h5d.DatasetID)
@@ -120,8 +120,9 @@ def _is_series(name: str) -> bool:
     return "b" in _PERCENT.findall(name)
 
 
-def _literal(name: str) -> str:
-    return _PERCENT.sub("%", name)
+def name_of_source(name: str, number: int = 0) -> str:
+    """Spell out a source's name; of a series, that of the source with this number."""
+    return _PERCENT.sub(lambda found: str(number) if found[1] == "b" else "%", name)
 
 
 def is_file(path: Path) -> bool:

@@ -26,7 +26,7 @@ from chunkwise.grammar import Pipeline, Shape
 from chunkwise.inspection.collect import extent_of, layout_of
 from chunkwise.inspection.dimensions import coordinates
 from chunkwise.inspection.facts import Layout
-from chunkwise.inspection.sources import prefix_of
+from chunkwise.inspection.sources import name_of_source, prefix_of
 from chunkwise.names import HDF5_ERRORS, encode_name, hdf5_reason, printable
 from chunkwise.proof.records import GOES_ON
 
@@ -203,7 +203,7 @@ def _behind(identifier: Any) -> Iterator[tuple[str, h5py.Dataset, Shape]]:
     stated = dataset.id.get_access_plist().get_virtual_prefix()
     prefix = prefix_of(_VARIABLE, stated, own)
     for (name, path), one in islice(pairs.items(), _LOOKED_AT):
-        file_name, path = name.replace("%b", "0"), path.replace("%b", "0")
+        file_name, path = name_of_source(name), name_of_source(path)
         candidates = places(file_name, own, _VARIABLE, prefix) if name != "." else [own]
         for candidate in candidates:
             try:
