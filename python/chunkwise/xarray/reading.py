@@ -12,6 +12,7 @@ from xarray.core import indexing
 
 from chunkwise.errors import UndecodedChunkError
 from chunkwise.routing.reading import counts
+from chunkwise.xarray import tasks
 from chunkwise.xarray.opened import SharedFile
 
 # If points leave a dimension between them whole, this many elements are read at a time.
@@ -21,7 +22,7 @@ _AT_A_TIME = 1 << 20
 class StoredArray(BackendArray):
     """A variable on storage, whose dataset has the variable's shape and elements as they are."""
 
-    __slots__ = ("_lock", "_path", "_source", "dtype", "shape")
+    __slots__ = ("_blocks", "_lock", "_path", "_source", "dtype", "shape")
 
     def __init__(
         self,
@@ -30,9 +31,11 @@ class StoredArray(BackendArray):
         shape: tuple[int, ...],
         dtype: np.dtype[Any],
         lock: Any,
+        blocks: tasks.Blocks | None = None,
     ) -> None:
         self._source, self._path, self._lock = source, path, lock
         self.shape, self.dtype = shape, dtype
+        self._blocks = blocks  # None if no block of a stored chunk is tiny
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         # As they are: there is nothing that xarray would have to make simpler first.
@@ -50,7 +53,9 @@ class StoredArray(BackendArray):
             if found is None:
                 return self._source.open().hdf5[self._path][key]
             counts.engine += 1
-            return found
+        if self._blocks is not None:
+            self._blocks.count(found)
+        return found
 
     def _pairs(self, key: tuple[Any, ...]) -> Any:
         """Read what arrays name pair by pair; their dimensions come first, then the slices'."""

@@ -18,6 +18,7 @@ from chunkwise.xarray.facts import GroupFacts, VariableFacts
 from chunkwise.xarray.native import LeftToH5netcdfError
 from chunkwise.xarray.opened import SharedFile
 from chunkwise.xarray.reading import ConvertedArray, ShorterArray, StoredArray
+from chunkwise.xarray.tasks import Blocks
 
 # Kinds of elements that a variable has as its dataset has them.
 _AS_STORED: Final = "biufcS"
@@ -82,7 +83,8 @@ class Store(AbstractDataStore):
         if dtype.kind in _AS_STORED:
             path = posixpath.join(self._path, facts.dataset)
             how = StoredArray if facts.stored_shape == shape else ShorterArray
-            data = how(self._source, path, shape, dtype, self._lock)
+            blocks = Blocks.of(dimensions, shape, dtype, facts.chunks)
+            data = how(self._source, path, shape, dtype, self._lock, blocks)
         else:
             data = ConvertedArray(self._source, self._path, name, shape, dtype, self._lock)
         return Variable(dimensions, indexing.LazilyIndexedArray(data), facts.attributes, encoding)
