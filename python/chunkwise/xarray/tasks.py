@@ -51,7 +51,7 @@ class Blocks:
 
     def count(self, read: Any) -> None:
         """Count a read; warn when many tasks of Dask have read a chunk each."""
-        global _warned  # noqa: PLW0603
+        global _warned
         if _warned or np.size(read) > math.prod(self.chunks) or next(_reads) % _MANY:
             return
         if _in_a_task():
