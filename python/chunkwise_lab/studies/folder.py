@@ -56,7 +56,8 @@ class Folder:
         """Keep other runs out while the block lasts, as each removes what the other generates."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+            # Windows locks no folders.
+            descriptor = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT | system.OPENED)
         except OSError as error:
             raise self._cannot_make(error) from None
         try:
