@@ -274,7 +274,10 @@ impl NewDataset {
         file.close("H5Fclose", api)?;
         let close_s = begun.elapsed().as_secs_f64();
         let begun = Instant::now();
-        File::open(path)
+        // Windows syncs by no handle that cannot write.
+        File::options()
+            .write(true)
+            .open(path)
             .and_then(|file| file.sync_all())
             .map_err(|error| WalkError::Words(format!("{}: {error}", path.display())))?;
         let sync_s = begun.elapsed().as_secs_f64();

@@ -204,7 +204,9 @@ impl<'a> NewFile<'a> {
     }
 
     fn sync(&self) -> Result<(), NetCdfError> {
-        let synced = File::open(&self.path).and_then(|file| file.sync_all());
+        // Windows syncs by no handle that cannot write.
+        let opened = File::options().write(true).open(&self.path);
+        let synced = opened.and_then(|file| file.sync_all());
         synced.map_err(|reason| {
             let message = "the file is not on storage".to_string();
             NetCdfError::Write { call: "fsync", message, system: Some(reason.to_string()) }
