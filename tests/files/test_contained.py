@@ -92,7 +92,7 @@ from chunkwise.files.contained import contained, contained_each, contained_files
 from tests.support.processes import descriptors
 def work():
     open({str(tmp_path / "child")!r}, "w").write(str(os.getpid()))
-    time.sleep(60)
+    time.sleep(600)
 contained(work, "x")
 """
     process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE)
@@ -101,7 +101,7 @@ contained(work, "x")
         assert process.poll() is None
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    _, message = process.communicate(timeout=30)
+    _, message = process.communicate(timeout=120)
     assert b"KeyboardInterrupt" in message
     with pytest.raises(ProcessLookupError):
         os.kill(int(child.read_text()), 0)

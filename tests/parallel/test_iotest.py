@@ -268,7 +268,7 @@ def test_a_rank_or_launcher_that_is_ended_leaves_no_file(
     try:
         wait_for(tmp_path / "hdf5_iotest.h5", launcher)
         os.kill(launcher.pid if victim is None else ranks_of(launcher, 2)[victim], number)
-        launcher.communicate(timeout=30)
+        launcher.communicate(timeout=120)
         assert launcher.returncode != 0
         assert gone(tmp_path / "hdf5_iotest.h5")
     finally:

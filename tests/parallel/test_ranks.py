@@ -207,7 +207,7 @@ def test_wherever_a_rank_fails_all_end(seed: int) -> None:
                     work(step)
         """,
         str(seed),
-        timeout=30,
+        timeout=120,
     )
     assert done.returncode == 2
     assert done.stderr.count("chunkwise: at step ") == 1
@@ -253,7 +253,7 @@ def test_a_rank_that_dies_ends_the_others() -> None:
                 os.kill(os.getpid(), 9)
             ranks.barrier(comm)
         """,
-        timeout=30,
+        timeout=120,
     )
     assert done.returncode != 0
 
@@ -276,7 +276,7 @@ def test_an_interrupt_of_all_ends_all_with_its_code() -> None:
                 signal.signal(signal.SIGALRM, signal.default_int_handler)
                 ranks.barrier(comm)
         """,
-        timeout=30,
+        timeout=120,
     )
     assert done.returncode == 130
     assert done.stderr.count("chunkwise: interrupted") == 1

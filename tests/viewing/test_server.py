@@ -31,7 +31,7 @@ def server(path: Path) -> Iterator[Server]:
 
 
 def get(server: Server, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=60)
     port = server.server_address[1]
     sent = {"Host": f"127.0.0.1:{port}"} | {
         name.replace("_", "-"): value for name, value in headers.items()
@@ -98,7 +98,7 @@ def test_what_goes_wrong_is_a_message(server: Server) -> None:
 
 def post(server: Server, what: str, body: bytes = b"", **headers: str) -> int:
     port = server.server_address[1]
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     own = {"Host": f"127.0.0.1:{port}", "Origin": f"http://127.0.0.1:{port}"}
     connection.request("POST", f"/{server.token}/{what}", body, headers={**own, **headers})
     status = connection.getresponse().status
@@ -114,7 +114,7 @@ def test_only_the_page_s_own_buttons_do_something(server: Server) -> None:
     for origin in ("http://evil.example", "null"):
         assert post(server, "begin", b"work=write", Origin=origin) == 403
     # A page that does not say where it comes from gets answers, and does nothing.
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=60)
     connection.request("POST", f"/{server.token}/cancel")
     assert connection.getresponse().status == 403
     connection.close()
@@ -138,7 +138,7 @@ def test_it_ends_when_the_page_is_gone(path: Path, monkeypatch: pytest.MonkeyPat
     made = Server(Session(str(path), chunkwise.inspect(path, sample=False, metadata=False)))
     ended = threading.Thread(target=made.until_left)
     ended.start()
-    connection = http.client.HTTPConnection("127.0.0.1", made.server_address[1], timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", made.server_address[1], timeout=60)
     connection.request("GET", f"/{made.token}/alive")
     answer: Any = connection.getresponse()
     assert answer.read(5)
