@@ -34,6 +34,7 @@ from chunkwise.writing.writable import Writable
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from chunkwise.selecting.explained import Explained
     from chunkwise.handles.attributes import Dimensions
 
 Array: TypeAlias = "npt.NDArray[Any]"
@@ -268,7 +269,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             found = through_h5py.read_selection(self, resolved, out)
         return cast("Array", found)
 
-    def explain(self, selection: Any = None, dtype: npt.DTypeLike = None) -> dict[str, Any]:
+    def explain(self, selection: Any = None, dtype: npt.DTypeLike = None) -> Explained:
         """Say what reading a selection does, as data, without reading it.
 
         Parameters
@@ -282,18 +283,10 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
 
         Returns
         -------
-        dict
-            ``path`` ("chunked", "contiguous", "virtual" or "libhdf5") and ``reason`` (why
-            libhdf5, or None); ``chunks`` touched and ``missing_chunks`` among them (never
-            written); ``stored_nbytes`` read, ``decoded_nbytes`` out of the filters if
-            nothing is cached, ``selected_nbytes`` asked for; ``amplification``, decoded
-            divided by selected (None when nothing is selected); ``decoded_blocks`` of the
-            ``blocks`` in which filters such as Blosc store these chunks (None if there
-            are none, or more than 1,024 chunks); ``threads``; ``storage``, the URL or file
-            object that is read (None for a path); ``sidecar``, the file that says where the
-            chunks lie (None: the file itself); ``refused``, why HDF5 of this process refuses the
-            file as it is, though the format allows it (None: it does not).  Figures that only
-            libhdf5 knows are None.
+        Explained
+            A dict (`chunkwise.selecting.explained.Explained`): ``path`` ("chunked", "contiguous", "virtual"
+            or "libhdf5") and ``reason``, why libhdf5 reads it, or None; how many ``chunks`` and
+            bytes that takes; ``amplification``, bytes decoded divided by bytes selected; and more.
         """
         bound = self._reads().bound
         index = ... if selection is None else selection
@@ -301,14 +294,14 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         plan = self._explain(self._resolve(index) if has_dimensions else None)
         why = None if bound is None or dtype is None else transfers.why_not_as(bound, dtype)
         if why is not None:
-            plan.update(path="libhdf5", reason=why, threads=1)
+            plan.update({"path": "libhdf5", "reason": why, "threads": 1})
         return plan
 
-    def _explain(self, selection: _native.Selection | None) -> dict[str, Any]:
+    def _explain(self, selection: _native.Selection | None) -> Explained:
         """Explain what is known to fit; None is an index that only h5py understands."""
         binding = self._reads()
         bound, home = binding.bound, self._home
-        plan: dict[str, Any] = {
+        plan: Explained = {
             "path": "libhdf5",
             "reason": binding.why or None,
             "chunks": None,
@@ -330,7 +323,8 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         itemsize = self.dtype.itemsize
         if bound is not None:
             try:
-                plan.update(bound.native.explain(selection))
+                figures: Any = bound.native.explain(selection)
+                plan.update(figures)
             except UnsoundIndexError:
                 binding.look_again(self)
                 return self._explain(selection)

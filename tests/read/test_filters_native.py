@@ -53,7 +53,7 @@ def test_nbit_of_more_members_and_fewer_bits_is_left_to_libhdf5(tmp_path: Path) 
     with h5py.File(tmp_path / "nbit.h5") as f:
         for name, reason in (("short", "converted"), ("members", "filter 5")):
             ours = chunkwise.wrap(f[name])
-            assert reason in ours.explain()["reason"]
+            assert reason in str(ours.explain()["reason"])
             assert same(ours[...], f[name][...])
 
 
@@ -75,7 +75,7 @@ def test_what_only_libhdf5_decodes(tmp_path: Path) -> None:
         f["unlike"].id.write_direct_chunk((0, 0), stored, 0)
     with h5py.File(path) as f:
         for name in filters:
-            assert name in chunkwise.wrap(f[name]).explain()["reason"]
+            assert name in str(chunkwise.wrap(f[name]).explain()["reason"])
             assert same(chunkwise.wrap(f[name])[...], data)
         with pytest.warns(RuntimeWarning, match="uses snappy"):
             assert same(chunkwise.wrap(f["unlike"])[...], data)
@@ -139,7 +139,7 @@ def test_frames_that_only_libhdf5_decodes(tmp_path: Path) -> None:
         chunk[16] = 32
         d.id.write_direct_chunk((0,), changed(stored, bytes(chunk)))
     with h5py.File(path) as f:
-        assert "filter 32026" in chunkwise.wrap(f["plugin"]).explain()["reason"]
+        assert "filter 32026" in str(chunkwise.wrap(f["plugin"]).explain()["reason"])
         wrong = "filter returned failure" if HDF5 >= (2, 0) else "Cannot decompress chunk"
         with (
             pytest.raises(OSError, match=wrong),

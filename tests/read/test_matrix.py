@@ -67,11 +67,11 @@ def compare(d: h5py.Dataset, c: Combination) -> str:
     wanted = reasons(c, d)
     if plan["path"] != "libhdf5":
         assert not wanted, (c, wanted)
-    elif "wrong coordinates" in plan["reason"]:
+    elif "wrong coordinates" in str(plan["reason"]):
         # Array indexes of which libhdf5 lists the chunks wrongly; see `chunks.rs`.
         assert c.maxshape not in ("fixed", "all unlimited"), c
     else:
-        assert any(words in plan["reason"] for words in wanted), (c, wanted, plan["reason"])
+        assert any(words in str(plan["reason"]) for words in wanted), (c, wanted, plan["reason"])
     return str(plan["path"])
 
 
@@ -144,7 +144,7 @@ def test_a_source_whose_filter_is_not_decoded(tmp_path: Path) -> None:
     with h5py.File(path) as f:
         plan = chunkwise.wrap(f["virtual"]).explain()
         assert plan["path"] == "libhdf5"
-        assert "filter 32013" in plan["reason"]
+        assert "filter 32013" in str(plan["reason"])
         assert_reads_like_h5py(f["virtual"], 20)
 
 
@@ -152,13 +152,13 @@ def test_files_that_are_not_plain_or_not_read_only(tmp_path: Path) -> None:
     path = tmp_path / "open.h5"
     with h5py.File(path, "w", libver="latest") as f:
         d = f.create_dataset("x", data=DATA, chunks=(2, 5), compression=1)
-        assert "open for writing" in chunkwise.wrap(d).explain()["reason"]
+        assert "open for writing" in str(chunkwise.wrap(d).explain()["reason"])
         assert same(chunkwise.wrap(d)[...], DATA)
         d[0, 0] = 77
         assert chunkwise.wrap(d)[0, 0] == 77
     for options, said in (({"swmr": True}, "SWMR"), ({"driver": "core"}, "sec2")):
         with h5py.File(path, "r", **options) as f:
-            assert said in chunkwise.wrap(f["x"]).explain()["reason"]
+            assert said in str(chunkwise.wrap(f["x"]).explain()["reason"])
             assert_reads_like_h5py(f["x"], 10)
     with path.open("rb") as stream, h5py.File(stream, "r") as f:
         assert chunkwise.wrap(f["x"]).explain()["path"] == "chunked"

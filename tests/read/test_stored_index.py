@@ -169,6 +169,8 @@ def test_a_block_is_not_gone_through_again_and_again(tmp_path: Path) -> None:
         ours = chunkwise.wrap(f["d"])
         assert same(ours[first - 9 :], f["d"][first - 9 :])
         plan = ours.explain()
+        assert plan["chunks"] is not None
+        assert plan["missing_chunks"] is not None
         assert plan["chunks"] - plan["missing_chunks"] == f["d"].id.get_num_chunks()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import warnings
 from pathlib import Path
@@ -19,7 +20,7 @@ pytest.importorskip("dask.array")
 @pytest.fixture(autouse=True)
 def nothing_was_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "_warned", False)
-    monkeypatch.setattr(tasks, "_reads", tasks.itertools.count(1))
+    monkeypatch.setattr(tasks, "_reads", itertools.count(1))
 
 
 @pytest.fixture

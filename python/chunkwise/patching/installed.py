@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Any
+from typing import TypedDict
 
 from h5py._objects import phil
 
@@ -75,16 +75,29 @@ def unpatch_h5py() -> None:
         _remove_unless_wanted()
 
 
-def patch_stats() -> dict[str, Any]:
+class Served(TypedDict):
+    """Calls by who served them."""
+
+    engine: int
+    h5py: dict[str, int]  # Reasons, each with the number of calls left to h5py for it
+
+
+class PatchStats(Served):
+    """The reads of `h5py.Dataset` by who served them, and more."""
+
+    patched: bool  # Whether h5py is patched now
+    writes: Served  # Calls of which h5py has written a part count as the engine's
+
+
+def patch_stats() -> PatchStats:
     """Count the reads and writes of `h5py.Dataset` by their path, since the process began.
 
     Returns
     -------
-    dict
-        ``patched``, whether h5py is patched now; ``engine``, the number of calls that the
-        engine served; ``h5py``, a dict of reasons, each with the number of calls left to
-        h5py for it; ``writes``, a dict with the same two of what was written, where calls of
-        which h5py has written a part count as the engine's.
+    PatchStats
+        A dict: ``patched``, whether h5py is patched now; ``engine``, the number of calls that
+        the engine served; ``h5py``, a dict of reasons, each with the number of calls left to
+        h5py for it; ``writes``, a dict with the same two of what was written.
         ``chunkwise.wrap(dataset).explain()`` says more of one dataset.
     """
     return {

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from chunkwise.selecting.explained import Explained
 
 
 class OuterIndex:
@@ -20,12 +23,10 @@ class OuterIndex:
 class ExplainedIndex(OuterIndex):
     """``d.oindex`` and ``d.vindex`` of one dataset; see `Dataset.vindex`."""
 
-    def __init__(
-        self, read: Callable[[Any], Any], explain: Callable[[Any], dict[str, Any]]
-    ) -> None:
+    def __init__(self, read: Callable[[Any], Any], explain: Callable[[Any], Explained]) -> None:
         super().__init__(read)
         self._explain = explain
 
-    def explain(self, index: Any) -> dict[str, Any]:
+    def explain(self, index: Any) -> Explained:
         """Explain what reading an index does; see `Dataset.explain`."""
         return self._explain(index)
