@@ -34,8 +34,8 @@ from chunkwise.writing.writable import Writable
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from chunkwise.selecting.explained import Explained
     from chunkwise.handles.attributes import Dimensions
+    from chunkwise.selecting.explained import Explained
 
 Array: TypeAlias = "npt.NDArray[Any]"
 
@@ -284,9 +284,10 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         Returns
         -------
         Explained
-            A dict (`chunkwise.selecting.explained.Explained`): ``path`` ("chunked", "contiguous", "virtual"
-            or "libhdf5") and ``reason``, why libhdf5 reads it, or None; how many ``chunks`` and
-            bytes that takes; ``amplification``, bytes decoded divided by bytes selected; and more.
+            A dict (see `chunkwise.selecting.explained`): ``path`` ("chunked", "contiguous",
+            "virtual" or "libhdf5") and ``reason``, why libhdf5 reads it, or None; how many
+            ``chunks`` and bytes that takes; ``amplification``, bytes decoded divided by bytes
+            selected; and more.
         """
         bound = self._reads().bound
         index = ... if selection is None else selection
