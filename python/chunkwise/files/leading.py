@@ -8,6 +8,7 @@ or name a pipe, whose reader waits for ever.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections import deque
 from collections.abc import Iterator
@@ -26,6 +27,8 @@ EXTERNAL: Final[tuple[str, ...]] = get_args(External)
 
 # Soft and external links that libhdf5 follows for one name (H5L_NUM_LINKS).
 _MOST_LINKS: Final = 16
+# A percent sign in the name of a source, and what comes after it.
+_PERCENT: Final = re.compile("%(.?)", re.DOTALL)
 # Devices of memory that answer at once: null, zero, full, random, urandom.
 _MEMORY: Final = 1
 _ANSWERING: Final = frozenset({3, 5, 7, 8, 9})
@@ -173,6 +176,25 @@ def places(name: str, own: Path, variable: str, prefix: str = "") -> Iterator[Pa
     yield wanted
     # If `own` is a symbolic link, beside its target.
     yield own.resolve().parent / wanted
+
+
+def name_of_source(name: str, number: int | None = None) -> str | None:
+    """Spell out the name of a virtual dataset's source; None if HDF5 takes it for no name.
+
+    ``%b`` stands for a number, and ``%%`` for a percent sign (H5D_virtual_parse_source_name).
+    """
+    known = {"%": "%"} if number is None else {"%": "%", "b": str(number)}
+    made, *rest = _PERCENT.split(name)
+    if not all(one in known for one in rest[::2]):
+        return None
+    return made + "".join(
+        known[one] + plain for one, plain in zip(rest[::2], rest[1::2], strict=True)
+    )
+
+
+def is_series(name: str) -> bool:
+    """Whether the name of a source stands for sources with a number each."""
+    return "b" in _PERCENT.split(name)[1::2]
 
 
 def _never_ends(path: str, *, answers: bool) -> bool:

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
 from h5py import h5d, h5f, h5i, h5o, h5p
 
-from chunkwise.files.leading import Bounds
+from chunkwise.files.leading import Bounds, is_series, name_of_source
 from chunkwise.files.leading import places as places
 from chunkwise.files.objects import HDF5_ERRORS, decode_name, encode_name, hdf5_reason
 from chunkwise.inspection.facts import Source, TooShort
@@ -30,8 +29,6 @@ LOOKS: Final = 2_000
 NOT_LOOKED_FOR: Final = f"not looked for, after {LOOKS:,} others"
 
 _ORIGIN: Final = "${ORIGIN}"
-# H5D_virtual_parse_source_name: %b stands for a number, %% for a percent sign.
-_PERCENT: Final = re.compile("%([%b])")
 
 
 def sources(dataset: h5d.DatasetID, dcpl: h5p.PropDCID) -> tuple[Source, ...]:
@@ -80,10 +77,10 @@ def _missing(
     this = h5i.get_file_id(dataset)
     if file == ".":
         return _missing_datasets(this, names)
-    if _is_series(file):
+    if is_series(file):
         return [None] * len(names)
     reason = "no such file"
-    for path in places(name_of_source(file), own, "HDF5_VDS_PREFIX", prefix):
+    for path in places(name_of_source(file) or file, own, "HDF5_VDS_PREFIX", prefix):
         if not is_file(path):
             continue
         if _is_same(path, own):
@@ -105,24 +102,15 @@ def _missing_datasets(file: h5f.FileID, names: list[str]) -> list[str | None]:
 
 
 def _has_dataset(file: h5f.FileID, name: str) -> bool:
-    if _is_series(name):
+    if is_series(name):
         return True
     try:
-        path, own = encode_name(name_of_source(name)), decode_name(h5f.get_name(file))
+        path, own = encode_name(name_of_source(name) or name), decode_name(h5f.get_name(file))
         # Not by an external link to a pipe.
         Bounds(own, own).check_path(file, path)
         return isinstance(h5o.open(file, path), h5d.DatasetID)
     except HDF5_ERRORS:
         return False
-
-
-def _is_series(name: str) -> bool:
-    return "b" in _PERCENT.findall(name)
-
-
-def name_of_source(name: str, number: int = 0) -> str:
-    """Spell out a source's name; of a series, that of the source with this number."""
-    return _PERCENT.sub(lambda found: str(number) if found[1] == "b" else "%", name)
 
 
 def is_file(path: Path) -> bool:

@@ -17,7 +17,7 @@ from h5py import h5d
 from chunkwise.errors import UsageError
 from chunkwise.files.causes import cause_of, unreadable
 from chunkwise.files.filters import missing_filter
-from chunkwise.files.leading import Bounds, places
+from chunkwise.files.leading import Bounds, name_of_source, places
 from chunkwise.files.mended import has_lost_root
 from chunkwise.files.objects import Address, decode_attributes, header_address, walk
 from chunkwise.files.opening import is_plain
@@ -26,7 +26,7 @@ from chunkwise.grammar import Pipeline, Shape
 from chunkwise.inspection.collect import extent_of, layout_of
 from chunkwise.inspection.dimensions import coordinates
 from chunkwise.inspection.facts import Layout
-from chunkwise.inspection.sources import name_of_source, prefix_of
+from chunkwise.inspection.sources import prefix_of
 from chunkwise.names import HDF5_ERRORS, encode_name, hdf5_reason, printable
 from chunkwise.proof.records import GOES_ON
 
@@ -203,7 +203,7 @@ def _behind(identifier: Any) -> Iterator[tuple[str, h5py.Dataset, Shape]]:
     stated = dataset.id.get_access_plist().get_virtual_prefix()
     prefix = prefix_of(_VARIABLE, stated, own)
     for (name, path), one in islice(pairs.items(), _LOOKED_AT):
-        file_name, path = name_of_source(name), name_of_source(path)
+        file_name, path = name_of_source(name, 0) or name, name_of_source(path, 0) or path
         candidates = places(file_name, own, _VARIABLE, prefix) if name != "." else [own]
         for candidate in candidates:
             try:

@@ -25,7 +25,7 @@ import numpy as np
 from h5py import h5d, h5f, h5fd, h5g, h5i, h5s
 
 from chunkwise.errors import LeadsOutsideError
-from chunkwise.files.leading import Bounds, places
+from chunkwise.files.leading import Bounds, name_of_source, places
 from chunkwise.files.objects import Address, address_of
 from chunkwise.files.stored import read_fill
 from chunkwise.handles.handle import absolute
@@ -484,17 +484,10 @@ def _block(first: Any, last: Any) -> Parts:
 
 def _named(name: str, number: int | None) -> str:
     """Put the number of a block into the name of a source."""
-    made, rest = "", name
-    while "%" in rest:
-        before, _, rest = rest.partition("%")
-        if rest.startswith("b") and number is not None:
-            made += f"{before}{number}"
-        elif rest.startswith("%"):
-            made += f"{before}%"
-        else:
-            raise LeftToLibhdf5Error(f"the name {printable(name)} of a source is none")
-        rest = rest[1:]
-    return made + rest
+    found = name_of_source(name, number)
+    if found is None:
+        raise LeftToLibhdf5Error(f"the name {printable(name)} of a source is none")
+    return found
 
 
 def _files_being_written() -> Iterator[FileKey]:
