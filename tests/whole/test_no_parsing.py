@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-PRODUCT = Path(__file__).resolve().parents[2] / "python" / "chunkwise"
+ROOT = Path(__file__).resolve().parents[2] / "python"
 # Methods of text that look for a part of it, or take it apart.
 READING = {
     *("startswith", "endswith", "removeprefix", "removesuffix", "split", "rsplit"),
@@ -20,6 +20,8 @@ OURS = re.compile(
     r"^(chunkwise\b|h5repack\b|nccopy\b|h5clear\b|h5py\.|netCDF4\.|hid_t\b|H5P|HDF5 \S*$"
     r"|line along|plane across|too short|shuffle\+|@random| ?--\w+|rdcc_|page_buf)"
 )
+# Runs a line that was advised, as a user who pastes it would.
+PASTES = "chunkwise_lab/peers/programs.py"
 # What holds text for people.
 SAID = {"evidence", "summary", "why", "effect", "text", "fix"}
 
@@ -56,8 +58,9 @@ def readings(source: str) -> Iterator[tuple[int, str]]:
 
 def test_no_text_of_ours_is_read_again() -> None:
     found = [
-        f"{path.relative_to(PRODUCT)}:{line}: {text}"
-        for path in sorted(PRODUCT.rglob("*.py"))
+        f"{path.relative_to(ROOT)}:{line}: {text}"
+        for path in sorted(ROOT.rglob("*.py"))
+        if path != ROOT / PASTES
         for line, text in readings(path.read_text("utf-8"))
     ]
     assert not found, "\n".join(found)

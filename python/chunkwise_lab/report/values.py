@@ -97,7 +97,7 @@ def _versions(records: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     names = {"hdf5": "HDF5", "netcdf": "netCDF-C"}
     if record.get("reader") == "h5py":
         names["h5py"] = "h5py"
-    if str(record.get("reader", "")).startswith("chunkwise"):
+    if record.get("reader") in ("chunkwise", "chunkwise-py"):
         names["chunkwise"] = "chunkwise"
     return tuple(f"{names[name]} {record[name]}" for name in names if record.get(name))
 

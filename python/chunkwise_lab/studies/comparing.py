@@ -50,6 +50,12 @@ class Sample:
         """The libraries that were measured, such as ``HDF5 2.0.0``."""
         return tuple(dict.fromkeys(text for one in self.records if (text := _version(one))))
 
+    @property
+    def numbers(self) -> str | None:
+        """The same for a label, as in ``1.10.8, 2.0.0``; None if nothing is known."""
+        found = dict.fromkeys(text for one in self.records if (text := _version(one, "")))
+        return ", ".join(found) or None
+
 
 def samples(
     rows: Iterable[Row],
@@ -94,9 +100,12 @@ def samples(
     return found
 
 
-def _version(record: Mapping[str, Any]) -> str:
-    hdf5 = f"HDF5 {record['hdf5']}" if record.get("hdf5") else ""
-    return f"netCDF-C {record['netcdf']} on {hdf5}" if record.get("netcdf") and hdf5 else hdf5
+def _version(record: Mapping[str, Any], name: str = "HDF5 ") -> str:
+    if not record.get("hdf5"):
+        return ""
+    if record.get("netcdf"):
+        return f"netCDF-C {record['netcdf']} on HDF5 {record['hdf5']}"
+    return f"{name}{record['hdf5']}"
 
 
 Pair = tuple[Sample, Sample]

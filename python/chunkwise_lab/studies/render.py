@@ -134,8 +134,7 @@ def _extremes(
         return
     lines: dict[str, list[Sample]] = {}
     for sample in found:
-        hdf5 = ", ".join(text.removeprefix("HDF5 ") for text in sample.versions) or None
-        name = ", ".join(_value(sample.point, by, hdf5) for by in plot.by)
+        name = ", ".join(_value(sample.point, by, sample.numbers) for by in plot.by)
         lines.setdefault(name, []).append(sample)
     number = counted(len(found), "row")
     yield f"{plot.title}: {FIGURES[figure].title}, lowest and highest of {number}"
