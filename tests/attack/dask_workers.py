@@ -1,6 +1,6 @@
 """A worker of a Dask cluster is killed (SIGKILL) at a random moment, while a file is written.
 
-There is the whole file, or an error within seconds and no file; a source stays as it was.
+There is the whole file, or an error soon and no file; a source stays as it was.
 """
 
 import hashlib
@@ -17,8 +17,9 @@ from tests.support.clusters import Killer, cluster, left_in, slowly
 # How many attempts the test suite makes of these is said in tests/dask/test_killed.py.
 SHORT = 0
 SHAPE, BLOCK, CHUNK = (120, 300, 300), (6, 300, 300), (6, 60, 60)
-# Dask waits some seconds before it knows that a worker is lost.
-MOST_S = 60.0
+# Dask waits some seconds before it knows that a worker is lost; another one begins for it, which
+# takes its time on a busy machine.
+MOST_S = 240.0
 
 
 def attempt(seed: int, folder: Path) -> None:
@@ -27,7 +28,7 @@ def attempt(seed: int, folder: Path) -> None:
     values = np.cumsum(rng.normal(size=SHAPE).astype("f4"), axis=0)
     with cluster() as client:
         _arrays(client, values, folder, rng, seed)
-        client.wait_for_workers(2, timeout=60)
+        client.wait_for_workers(2, timeout=180)
         _repacks(client, values, folder, rng, seed)
 
 

@@ -412,7 +412,7 @@ def test_a_worker_ends_when_its_reader_is_interrupted(tmp_path: Path) -> None:
         f" {stand_in(child)!r})"
     )
     process = subprocess.Popen([sys.executable, "-c", parent], stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not (mark.exists() and mark.read_text()):
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -46,7 +46,7 @@ def content() -> bytes:
 
 @pytest.fixture
 def server(content: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setattr(opening, "PATIENCE", Patience(attempts=2, timeout_s=2.0, pause_s=0.005))
+    monkeypatch.setattr(opening, "PATIENCE", Patience(attempts=2, timeout_s=60.0, pause_s=0.005))
     files = {"/a.h5": content, "/b.h5": made(1, userblock_size=512)}
     with serving(files, tags={"/a.h5": '"first"', "/b.h5": '"other"'}) as told:
         yield told

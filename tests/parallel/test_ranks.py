@@ -191,7 +191,8 @@ def test_wherever_a_rank_fails_all_end(seed: int) -> None:
             if (rank, step) == (failing, at):
                 raise UsageError(f"at step {step}")
             return "x" * mine.randrange(1000)
-        with ranks.ending(comm, patience_s=1):
+        # A busy machine may keep a rank from the others for seconds.
+        with ranks.ending(comm, patience_s=10):
             for step, kind in enumerate(kinds):
                 if kind == "agree":
                     ranks.agree(comm, lambda: work(step))
@@ -272,8 +273,8 @@ def test_an_interrupt_of_all_ends_all_with_its_code() -> None:
             else:
                 ranks.exchange(comm, None)
                 # In the middle of what is exchanged.
-                signal.setitimer(signal.ITIMER_REAL, 0.2)
                 signal.signal(signal.SIGALRM, signal.default_int_handler)
+                signal.setitimer(signal.ITIMER_REAL, 0.2)
                 ranks.barrier(comm)
         """,
         timeout=120,
@@ -289,13 +290,14 @@ def test_waiting_uses_no_core() -> None:
         """
         if rank == 1:
             time.sleep(1.0)
-        before = time.process_time()
+        begun, before = time.monotonic(), time.process_time()
         ranks.barrier(comm)
-        said(time.process_time() - before)
+        said([time.monotonic() - begun, time.process_time() - before])
         """,
     )
-    # A second that is waited through costs a fraction of one; not a time, but a share.
-    assert by_rank(done)[0] < 0.5
+    # A second that is waited through costs a fraction of one; on a busy machine it may be many.
+    waited_s, used_s = by_rank(done)[0]
+    assert used_s < 0.5 * max(waited_s, 1.0)
 
 
 @needs_mpi

@@ -214,7 +214,7 @@ def test_a_store_that_sends_all_is_asked_once(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_an_index_that_cannot_be_had_is_no_damage(server: Server) -> None:
-    opening.PATIENCE = Patience(attempts=1, timeout_s=1.0)
+    opening.PATIENCE = Patience(attempts=1, timeout_s=60.0)
     stream = io.BytesIO()
     values = np.arange(400 * 1000).reshape(400, 1000)
     with h5py.File(stream, "w") as file:

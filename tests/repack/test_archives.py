@@ -375,7 +375,7 @@ def test_jobs_that_are_told_to_end_leave_no_halves(tmp_path: Path, number: int) 
         stderr=subprocess.PIPE,
         start_new_session=True,
     ) as process:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while not list(tmp_path.glob(".*.partial")) and time.monotonic() < deadline:
             time.sleep(0.02)
         # As a terminal does: to all of them.

@@ -32,7 +32,7 @@ def cluster(workers: int = 2, threads: int = 1) -> Iterator[Any]:
         ) as made,
         distributed.Client(made) as client,
     ):
-        client.wait_for_workers(workers, timeout=60)
+        client.wait_for_workers(workers, timeout=180)
         yield client
 
 

@@ -42,7 +42,7 @@ def mpirun(
     n_ranks: int,
     *command: str | Path,
     python: str | Path = sys.executable,
-    timeout: float = 60,
+    timeout: float = 180,  # More ranks than cores, on a busy machine
     cwd: Path | None = None,
     **more: str,
 ) -> subprocess.CompletedProcess[str]:

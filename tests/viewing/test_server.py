@@ -145,5 +145,5 @@ def test_it_ends_when_the_page_is_gone(path: Path, monkeypatch: pytest.MonkeyPat
     assert ended.is_alive()
     answer.close()
     connection.close()
-    ended.join(20)
+    ended.join(60)
     assert not ended.is_alive()

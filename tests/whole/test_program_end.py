@@ -47,7 +47,7 @@ ends, written = threading.Event(), threading.Event()
 class Slow:
     def __array__(self, *args, **more):
         written.set()
-        time.sleep(60)
+        time.sleep(600)
 def write():
     ends.wait()
     d[2] = 7
@@ -55,7 +55,7 @@ def write():
     d[3] = Slow()
 def end():
     ends.set()
-    assert written.wait(30)
+    assert written.wait(100)
 threading.Thread(target=write, daemon=True).start()
 atexit.register(end)
 """
