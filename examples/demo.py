@@ -52,7 +52,7 @@ def run(*arguments: str, ends: tuple[int, ...] = (0,)) -> None:
             code = process.wait()
         except KeyboardInterrupt:
             # The terminal has interrupted it as well: let it tidy up.
-            process.wait(5)
+            process.wait(60)
             raise
     if code not in ends:
         raise CommandFailedError(code)

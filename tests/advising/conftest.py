@@ -12,6 +12,9 @@ import pytest
 
 from chunkwise.advice import calibration
 from chunkwise.model.seconds import Machine, Rates
+from tests.support.patience import patient_trials
+
+__all__ = ["patient_trials"]
 
 RATES = Rates(1e-4, 1e-6, 6e-7, 4e-7, 2e-6, 2.5e-7, 4e-9, 2.5e-10, 5e-11, 8e-8)
 MACHINE = Machine(

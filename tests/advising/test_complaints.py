@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from chunkwise.inspection.finding import CODES
+from chunkwise_lab.regret import reading
 from chunkwise_lab.regret.__main__ import show
 from chunkwise_lab.regret.complaints import Complaint, Outcome, complaints, lines, try_it
 from chunkwise_lab.regret.reading import Cost
@@ -39,7 +40,9 @@ def test_the_page_has_all_of_them() -> None:
 
 
 @pytest.mark.parametrize("name", FEW)
-def test_it_is_right(name: str, tmp_path: Path) -> None:
+def test_it_is_right(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Beside other programs the same reads differ by more; half as long again is still a harm.
+    monkeypatch.setattr(reading, "NOTHING_S", 0.01)
     outcome = try_it(ALL[name], tmp_path, all_of_it=False, most_s=0.02)
     assert outcome.is_right, outcome
 

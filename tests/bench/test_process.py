@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,32 +52,57 @@ def is_gone(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("watches_memory", [False, True])
-def test_a_program_that_does_not_end_is_ended(tmp_path: Path, watches_memory: bool) -> None:
-    mark = tmp_path / "pid"
-    code = f"import os, time; open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+def test_a_program_that_does_not_end_is_ended(
+    watches_memory: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It may be ended before it can say its number.
+    numbers: list[int] = []
+    begin = subprocess.Popen.__init__
+
+    def begun(self: Any, *words: Any, **options: Any) -> None:
+        begin(self, *words, **options)
+        numbers.append(self.pid)
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", begun)
     with pytest.raises(TimeoutError, match="no end within 2 s"):
-        finished(python(code), timeout_s=2.0, watches_memory=watches_memory)
-    assert is_gone(int(mark.read_text()))
+        finished(
+            python("import time; time.sleep(600)"), timeout_s=2.0, watches_memory=watches_memory
+        )
+    (number,) = numbers
+    assert is_gone(number)
 
 
 def test_a_program_that_ends_when_it_is_told_to_may_do_so(tmp_path: Path) -> None:
     file = tmp_path / "removed"
     code = (
         "import os, signal, sys, time\n"
-        f"file = {str(file)!r}\nopen(file, 'w').close()\n"
+        f"file = {str(file)!r}\n"
         "signal.signal(signal.SIGTERM, lambda *_: (os.unlink(file), sys.exit(1)))\n"
-        "time.sleep(600)"
+        "open(file, 'w').close()\ntime.sleep(600)"
     )
     with pytest.raises(TimeoutError):
-        finished(python(code), timeout_s=2.0, patience_s=20.0)
+        finished(python(code), timeout_s=2.0, patience_s=100.0)
     assert not file.exists()
 
 
-def test_memory_is_watched_while_much_is_said() -> None:
+def test_memory_is_watched_while_much_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, look = tmp_path / "seen", process._memory_nbytes
+
+    def looked(pid: int) -> int:
+        found = look(pid)
+        if found > 64 << 20:
+            seen.touch()
+        return found
+
+    monkeypatch.setattr(process, "_memory_nbytes", looked)
+    # It holds the memory until that was seen.
     code = (
-        "import time; held = bytearray(b'1' * (64 << 20)); print('x' * 500_000); time.sleep(0.3)"
+        "import os, time; held = bytearray(b'1' * (64 << 20)); print('x' * 500_000)\n"
+        f"while not os.path.exists({str(seen)!r}): time.sleep(0.01)"
     )
-    done = finished(python(code), watches_memory=True)
+    done = finished(python(code), timeout_s=120.0, watches_memory=True)
     assert len(done.out) == 500_001
     assert done.memory_nbytes > 64 << 20
 

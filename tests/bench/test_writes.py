@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from chunkwise import measure
+from chunkwise.measure import process, schedule
 from chunkwise.measure.schedule import measure_in_worker
 from chunkwise.measure.space import Space
 from chunkwise.trials.worker import put_off_scale
@@ -196,7 +197,11 @@ def test_a_full_disk_is_one_failed_row(tmp_path: Path, reader: str) -> None:
 
 
 @pytest.mark.parametrize("code", ["os.kill(os.getpid(), 9)", "time.sleep(600)"])
-def test_a_worker_that_is_ended_leaves_no_file(tmp_path: Path, code: str) -> None:
+def test_a_worker_that_is_ended_leaves_no_file(
+    tmp_path: Path, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Which gives it up when it is told to.
+    monkeypatch.setattr(schedule, "finished", process.finished)
     source = make(tmp_path / "a.h5", counted(), chunks=(4, 12, 10))
     stand_in = (
         "import json, os, sys, time; trial = json.load(sys.stdin);"

@@ -76,13 +76,19 @@ def children() -> set[int]:
     return found
 
 
+def assert_no_more(before: tuple[int, set[int]]) -> None:
+    """Fewer may be left: what other tests have begun may have ended meanwhile."""
+    assert descriptors() <= before[0]
+    assert children() <= before[1]
+
+
 def test_no_child_and_no_descriptor_is_left() -> None:
     before = descriptors(), children()
     for _ in range(3):
         contained(os.getpid, "x")
         with pytest.raises(CrashedError):
             contained(crash, "x")
-    assert (descriptors(), children()) == before
+    assert_no_more(before)
 
 
 def test_ctrl_c_ends_the_child(tmp_path: Path) -> None:
@@ -118,7 +124,7 @@ def test_ctrl_c_as_a_child_is_let_go_of_is_ctrl_c(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(os, "waitpid", interrupted)
     with pytest.raises(KeyboardInterrupt):
         contained(os.getpid, "x")
-    assert children() == before
+    assert children() <= before
 
 
 # --- several at a time ---------------------------------------------------------------------
@@ -168,11 +174,11 @@ def test_crashes_errors_and_limits_are_outcomes() -> None:
     works: list[tuple[Callable[[], object], str]] = [
         (crash, "a.h5"), (refuse, "b.h5"), (partial(time.sleep, 60), "c.h5"), (os.getpid, "d.h5"),
     ]  # fmt: skip
-    first, second, third, fourth = contained_each(works, 2, limit_s=2.0)
+    first, second, third, fourth = contained_each(works, 2, limit_s=5.0)
     assert "a.h5: HDF5" in str(first.error)
     assert isinstance(second.error, FileFormatError)
     assert "c.h5: HDF5" in str(third.error)
-    assert "did not come to an end with it in 2 s" in str(third.error)
+    assert "did not come to an end with it in 5 s" in str(third.error)
     assert fourth.error is None
 
 
@@ -183,4 +189,4 @@ def test_stopping_early_ends_all_children() -> None:
     next(each)
     assert isinstance(each, Generator)
     each.close()
-    assert (descriptors(), children()) == before
+    assert_no_more(before)

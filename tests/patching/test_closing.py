@@ -57,27 +57,32 @@ def test_no_read_sees_what_is_written_after_closing(
     found: list[tuple[int, set[int]]] = []
     raised: list[Exception] = []
 
-    def read(number: int, dataset: Any) -> None:
+    def read(number: int, dataset: Any, first: threading.Event) -> None:
         try:
             while True:
                 found.append((number, set(np.unique(dataset[...]).tolist())))
+                first.set()
         except Exception as error:  # h5py's, of a closed file
             raised.append(error)
 
     for number in range(15):
         file, dataset = opened(path)
         assert dataset[0, 0] == number
-        threads = [threading.Thread(target=read, args=(number, dataset)) for _ in range(2)]
+        first = threading.Event()
+        arguments = number, dataset, first
+        threads = [threading.Thread(target=read, args=arguments) for _ in range(2)]
         for thread in threads:
             thread.start()
-        time.sleep(0.002 * (number % 4))
+        if number % 4:  # Among reads, each time at another moment; else before them, or in one
+            assert first.wait(HANG_S)
+            time.sleep(0.002 * (number % 4))
         file.close()
         _write(path, number + 1, layout)
         for thread in threads:
             thread.join(HANG_S)
             assert not thread.is_alive()
     assert all(values == {number} for number, values in found)
-    assert len(found) > 15
+    assert len(found) >= 11
     assert all(isinstance(error, ValueError | RuntimeError) for error in raised), raised
 
 
@@ -112,15 +117,16 @@ def test_a_signal_handler_closes_the_file_that_its_thread_reads(long: Path) -> N
         closed.append(time.perf_counter())
         file.close()
 
-    before = signal.signal(signal.SIGALRM, close)
+    # By processor time, of which the read alone takes so much, however busy the machine is.
+    before = signal.signal(signal.SIGPROF, close)
     try:
         dataset = file["x"]
-        signal.setitimer(signal.ITIMER_REAL, 0.03)
+        signal.setitimer(signal.ITIMER_PROF, 0.03)
         values = dataset[...]
         ended = time.perf_counter()
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
     # In the middle of the read, which went on.
     assert closed
     assert closed[0] < ended
@@ -134,19 +140,24 @@ def test_a_forked_child_does_not_wait_for_reads_of_its_parent(long: Path) -> Non
     file = h5py.File(long)
     dataset = file["x"]
     dataset[0]
-    thread = threading.Thread(target=lambda: dataset[...])
-    thread.start()
-    time.sleep(0.02)
-    child = os.fork()
-    if child == 0:
-        file.close()
-        os._exit(0)
-    assert thread.is_alive()
-    thread.join(HANG_S)
-    until = time.monotonic() + HANG_S
-    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < until:
-        time.sleep(0.01)
-    if ended == (0, 0):
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-    assert ended == (child, 0)
+    # On a busy machine the fork may come when the read is over: then once more.
+    for _ in range(10):
+        thread = threading.Thread(target=lambda: dataset[...])
+        thread.start()
+        time.sleep(0.02)
+        child = os.fork()
+        if child == 0:
+            file.close()
+            os._exit(0)
+        was_reading = thread.is_alive()
+        thread.join(HANG_S)
+        until = time.monotonic() + HANG_S
+        while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < until:
+            time.sleep(0.01)
+        if ended == (0, 0):
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        assert ended == (child, 0)
+        if was_reading:
+            return
+    raise AssertionError("no fork came within a read")

@@ -138,9 +138,13 @@ def test_other_threads_run_during_a_read(tmp_path: Path, face: str) -> None:
         try:
             thread.start()
             started.wait(HANG_S)
-            before = ticks
-            got = d[...]
-            after = ticks
+            # A busy machine may give the other thread no turn during one of them.
+            for _ in range(20):
+                before = ticks
+                got = d[...]
+                after = ticks
+                if after > before:
+                    break
         finally:
             stop.set()
             sys.setswitchinterval(former)

@@ -12,6 +12,7 @@ import pytest
 from chunkwise_lab.report import studies
 from chunkwise_lab.report.model import Report, Section
 from chunkwise_lab.report.page import page as write
+from tests.support.patience import PAGE_MS, patient
 from tests.support.reports import made_up
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -49,8 +50,10 @@ def path(made: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     with sync_api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-        yield found
+        found = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=list(FLAGS), timeout=PAGE_MS
+        )
+        yield patient(found)
         found.close()
 
 

@@ -2,7 +2,7 @@
 
     python -m tests.support.bad_reader FILE...
 
-First through chunkwise, then in another child through h5py; memory and time are limited.
+First through chunkwise, then in another child through h5py; memory and processor time are limited.
 """
 
 import json
@@ -74,7 +74,7 @@ def in_child(read: Any, path: str, most_nbytes: int = MEMORY_NBYTES) -> dict[str
     receive, send = os.pipe()
     pid = os.fork()
     if pid == 0:
-        signal.alarm(TIME_S)
+        signal.setitimer(signal.ITIMER_PROF, TIME_S)
         resource.setrlimit(resource.RLIMIT_AS, (most_nbytes, most_nbytes))
         os.write(send, json.dumps(outcome(read, path)).encode())
         os._exit(0)

@@ -163,6 +163,21 @@ def test_a_state_of_something_else_is_refused(folder: Path, tmp_path: Path) -> N
     assert command(folder, "--resume", tmp_path / "link").returncode == 2
 
 
+# Verifies, and stays with one of the files for as long as it runs.
+STAYING = """
+import os, time
+from chunkwise.cli.main import main
+from chunkwise.verifying import apart
+real, begun = apart.verify_file, os.getpid()
+def look(path, *more):
+    while path.endswith("060.h5") and os.getppid() == begun:
+        time.sleep(0.01)
+    return real(path, *more)
+apart.verify_file = look
+main()
+"""
+
+
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGKILL"])
 def test_a_stopped_run_leaves_no_process_and_goes_on(name: str, tmp_path: Path) -> None:
     folder = tmp_path / "in"
@@ -172,9 +187,12 @@ def test_a_stopped_run_leaves_no_process_and_goes_on(name: str, tmp_path: Path) 
         shutil.copy(one, folder / f"{each:03}.h5")
     damage(folder / "100.h5")
     state = tmp_path / "state"
-    words = [sys.executable, "-m", "chunkwise", "verify", str(folder), "--resume", str(state)]
-    run = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
+    words = ["verify", str(folder), "--resume", str(state)]
+    run = subprocess.Popen(
+        [sys.executable, "-c", STAYING, *words],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 180
     while not state.exists() or state.read_bytes().count(b"\n") < 20:
         assert time.monotonic() < deadline
         assert run.poll() is None
@@ -187,7 +205,8 @@ def test_a_stopped_run_leaves_no_process_and_goes_on(name: str, tmp_path: Path) 
         assert "interrupted after" in err
         assert "the same command goes on" in err
         assert "Traceback" not in out + err
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    again = [sys.executable, "-m", "chunkwise", *words]
+    done = subprocess.run(again, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
     assert "120 files: 119 sound, 1 damaged" in done.stdout
     assert "known before" in done.stdout
@@ -210,7 +229,8 @@ def test_a_file_that_ends_its_process_does_not_end_the_run(
         return real(path, *more)
 
     monkeypatch.setattr(apart, "verify_file", look)
-    found = verifying.apart(paths, still_s=0.5)
+    # Seconds, as a busy machine lets sound files stand still, too.
+    found = verifying.apart(paths, still_s=5.0)
     said = [one.verdict for one in found]
     assert said == ["sound", *["cannot be judged here"] * 2, "damaged", "sound"]
     assert "SIGSEGV" in found[1].notes[0].reason

@@ -11,6 +11,9 @@ import pytest
 
 from chunkwise.advice import calibration
 from chunkwise.model.seconds import Machine, Rates
+from tests.support.patience import patient_trials
+
+__all__ = ["patient_trials"]
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>"
 

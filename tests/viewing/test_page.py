@@ -21,6 +21,7 @@ from chunkwise.viewing.server import Server
 from chunkwise.viewing.session import Session
 from chunkwise.viewing.traced import Traced
 from tests.report.test_page import FLAGS
+from tests.support.patience import PAGE_MS, patient
 from tests.support.web import serving
 from tests.viewing.conftest import HOSTILE
 from tests.viewing.test_command import opened_by, traced
@@ -37,8 +38,10 @@ pytestmark = chromium
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     with sync_api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-        yield found
+        found = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=list(FLAGS), timeout=PAGE_MS
+        )
+        yield patient(found)
         found.close()
 
 
@@ -55,7 +58,7 @@ def server(path: Path, known_machine: Machine) -> Iterator[Server]:
 
 def until(page: Any, expression: str, argument: Any = None) -> None:
     """Wait until something is so; the page's policy forbids playwright's own way."""
-    for _ in range(400):
+    for _ in range(PAGE_MS // 50):
         if page.evaluate(expression, argument):
             return
         page.wait_for_timeout(50)

@@ -16,7 +16,9 @@ from chunkwise.cli.values import shapes_listed
 from chunkwise.errors import ChunkwiseError
 from chunkwise.model.readability import PROGRAM_NAMES
 from chunkwise.model.readers import reader
+from tests.support.patience import patient_trials
 
+__all__ = ["patient_trials"]
 SHAPE = 40, 100, 100
 
 

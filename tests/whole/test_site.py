@@ -17,6 +17,7 @@ import pytest
 
 import chunkwise
 from chunkwise.cli.main import COMMANDS, cli
+from tests.support.patience import PAGE_MS, patient
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "target" / "site"
@@ -114,8 +115,10 @@ def browser() -> Iterator[Any]:
     if CHROMIUM is None:
         pytest.skip("no Chromium (make tools installs it)")
     with sync_api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-        yield found
+        found = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=list(FLAGS), timeout=PAGE_MS
+        )
+        yield patient(found)
         found.close()
 
 
@@ -168,7 +171,7 @@ def test_pages_open_by_themselves_and_fit(browser: Any, width: int) -> None:
 def test_the_search_finds_without_a_network(browser: Any) -> None:
     page = browser.new_page()
     page.goto(f"{(SITE / 'search.html').as_uri()}?q=repack")
-    page.wait_for_selector("#search-results li a", timeout=20000)
+    page.wait_for_selector("#search-results li a")
     assert page.locator("#search-results li a").count() > 3
     page.close()
 

@@ -155,8 +155,8 @@ with h5py.File({str(path)!r}, "w") as file:
     d = chunkwise.wrap(file.create_dataset("x", data.shape, "u1", chunks=(8, 1 << 14),
                                            compression=9))
     d[:8] = data[:8]
-    threading.Timer(0.03, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
+        threading.Timer(0.03, os.kill, (os.getpid(), signal.SIGINT)).start()
         d[8:] = data[8:]
     except KeyboardInterrupt:
         print("interrupted")

@@ -585,11 +585,12 @@ mod tests {
         let slow = ThrottledStorage::new(memory, Duration::from_millis(1), None);
         let batch = Batch { first: 0, count: 1, address: 0, nbytes: 10 };
         let batches = |_| [batch].into_iter().collect();
-        let ahead = FetchAhead::new(&slow, (100, 10), u64::MAX, &batches);
+        // Many seconds' work: a busy machine may keep this thread from ending it at once.
+        let ahead = FetchAhead::new(&slow, (100_000, 10), u64::MAX, &batches);
         std::thread::scope(|scope| {
             let _end = ahead.ends();
             ahead.read(scope, 0, &batch, &mut Vec::new()).unwrap();
         });
-        assert!(slow.requests() < 100);
+        assert!(slow.requests() < 100_000);
     }
 }
