@@ -77,8 +77,8 @@ def test_what_decides_a_claim_is_measured_until_it_can_be_told(
     assert needed is not None
     assert needed > 3
     assert f"about {needed} repeats would tell" in judged.verdict.sentence
-    # As often as is allowed, and not where that is too few.
-    assert often(running(undecided=needed - 1), "rows") == [3, 3]
+    # No more often than is allowed.
+    assert often(running(undecided=3), "rows") == [3, 3]
     before = made.total()
     results = running(undecided=40)
     (judged,) = judge_all(study, results)
@@ -131,7 +131,9 @@ def test_what_decides_is_of_all_pairs_and_of_all_that_is_summed_up(study: Study)
     assert {tuple(sorted(point)) for point in found.points} == {
         tuple(sorted(one.point.items())) for one in rows if one.point["size"] == "a"
     }
-    assert not list(undecided(changed, results, found.repeat - 1, ["rows"]))
+    # An estimate by three repeats keeps none from being made; enough were made of three.
+    assert [one.repeat for one in undecided(changed, results, 7, ["rows"])] == [7]
+    assert not list(undecided(changed, results, 3, ["rows"]))
     assert not list(undecided(changed, results, 10_000, ["chunks"]))
 
 

@@ -93,21 +93,27 @@ class Undecided:
 def undecided(
     study: Study, results: StudyResults, most: int, experiments: Sequence[str]
 ) -> Iterator[Undecided]:
-    """Find the claims that cannot be told, and would be if their rows were measured more often."""
+    """Find the claims that cannot be told, while what decides them was measured less than `most`.
+
+    How many repeats would tell is an estimate, by few repeats a poor one: it bounds them where it
+    is less than `most`, and keeps none from being made where it is more.
+    """
     for judged in judge_all(study, results):
         verdict, experiment = judged.verdict, judged.experiment
-        often = verdict.repeats
-        if experiment.id not in experiments or often is None or often > most:
+        if experiment.id not in experiments or verdict.word != "cannot tell":
             continue
         settings = judged.claim.settings
         over, where = settings.get("over"), settings.get("where", {})
         decisive = {_without(point, over) for point in verdict.decisive}
-        points = frozenset(
-            frozenset(row.point.items())
+        rows = [
+            row
             for row in results.outcomes[experiment.id].rows(where)
             if _without(row.point, over) in decisive
-        )
-        yield Undecided(experiment, judged.claim, points, often)
+        ]
+        often = min(verdict.repeats or most, most)
+        if rows and min(len(row.records) for row in rows) < often:
+            points = frozenset(frozenset(row.point.items()) for row in rows)
+            yield Undecided(experiment, judged.claim, points, often)
 
 
 def _without(point: Mapping[str, str], axis: str | None) -> Point:
