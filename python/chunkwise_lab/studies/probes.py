@@ -490,6 +490,8 @@ def timed_repacking(context: Context) -> Iterator[tuple[dict[str, str], list[dic
         if not context.readers or reader in context.readers
     ]
     points = [point for point in points if context.wants(point)]
+    if not points:
+        return
     nbytes = Path(file).stat().st_size
     if nbytes > SAMPLE_NBYTES:
         text = f"the file has {format_size(nbytes)}: only up to {format_size(SAMPLE_NBYTES)}"
