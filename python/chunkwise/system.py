@@ -252,6 +252,10 @@ if sys.platform == "win32":
         """Give the names in a folder."""
         return os.listdir(_path(folder))  # noqa: PTH208
 
+    def open_to_lock(folder: Path) -> int:
+        """Open what is locked for a folder: a file in it, since folders have no locks."""
+        return os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | OPENED)
+
     def clear_away(folder: Path, lock_name: str) -> None:
         """Remove a folder with nothing but its lock, once nobody holds that."""
         try:
@@ -402,6 +406,10 @@ else:
         """Give the names in a folder."""
         with os.scandir(folder) as entries:
             return [entry.name for entry in entries]
+
+    def open_to_lock(folder: Path) -> int:
+        """Open what is locked for a folder: the folder itself."""
+        return os.open(folder, _FOLDER)
 
     def clear_away(folder: Path, lock_name: str) -> None:
         """Do nothing: the lock went while it was held."""

@@ -56,8 +56,7 @@ class Folder:
         """Keep other runs out while the block lasts, as each removes what the other generates."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            # Windows locks no folders.
-            descriptor = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT | system.OPENED)
+            descriptor = system.open_to_lock(self.path)
         except OSError as error:
             raise self._cannot_make(error) from None
         try:
