@@ -66,6 +66,23 @@ def test_reads_without_dask_are_not_spoken_of(tiny: str) -> None:
             ds["t"].isel(time=step).load()
 
 
+@pytest.mark.parametrize("chunk_size", ["128MiB", "400B"])
+def test_what_larger_blocks_would_not_help_is_not_spoken_of(tiny: str, chunk_size: str) -> None:
+    import dask
+
+    with dask.config.set({"array.chunk-size": chunk_size}), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        if chunk_size == "400B":
+            # Dask is told to make none that are larger.
+            with xarray.open_dataset(tiny, engine="chunkwise", chunks={}) as ds:
+                ds["t"].compute(scheduler="threads")
+        else:
+            # Of larger blocks, a series at a time: no read is of more elements than a chunk.
+            with xarray.open_dataset(tiny, engine="chunkwise", chunks={"time": 60}) as ds:
+                for number in range(60):
+                    ds["t"].isel(x=number % 10, y=number % 7).compute(scheduler="threads")
+
+
 def test_chunks_that_are_large_or_all_are_not_counted() -> None:
     kind = np.dtype("f4")
     of = tasks.Blocks.of

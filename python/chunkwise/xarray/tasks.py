@@ -50,16 +50,20 @@ class Blocks:
         return cls(tuple(dimensions), shape, dtype, chunks)
 
     def count(self, read: Any) -> None:
-        """Count a read; warn when many tasks of Dask have read a chunk each."""
+        """Count a read of one whole chunk; warn when many tasks of Dask have read one each."""
         global _warned
-        if _warned or np.size(read) > math.prod(self.chunks) or next(_reads) % _MANY:
+        # Parts of larger blocks have other shapes: a series of them is no reason to warn.
+        if _warned or np.shape(read) != self.chunks or next(_reads) % _MANY or not _in_a_task():
             return
-        if _in_a_task():
+        larger = self.larger()
+        if any(
+            larger[name] > size for name, size in zip(self.dimensions, self.chunks, strict=True)
+        ):
             _warned = True
             nbytes = math.prod(self.chunks) * self.dtype.itemsize
             warnings.warn(
                 f"{_MANY:,} tasks of Dask have read a chunk each, here one of {nbytes:,} bytes; "
-                f"larger blocks are faster: open with chunks={self.larger()!r}",
+                f"larger blocks are faster: open with chunks={larger!r}",
                 stacklevel=2,
             )
 
