@@ -9,7 +9,6 @@ is measured again.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import os
 import platform
@@ -289,15 +288,13 @@ def _read_s(path: Path, dataset: str, name: str, walk: _native.Walk, **cache: in
 
 
 def _writing(path: Path, folder: str, name: str, who: Reader) -> list[_Row]:
-    number = itertools.count()
+    target = Path(folder) / "written.h5"
 
     def row(dataset: str, stored: Stored, block: Shape, data: Any) -> _Row:
         like = _native.OpenDataset(library(), str(path), dataset, {})
         write = like.engine_write_walk if name == CHUNKWISE else like.write_walk
         found = traffic(stored, Pattern("", block, writes=True), who)
         walk = _native.Walk(stored.shape, block)
-        # Each by a name of its own: Windows may take a while to let go of one that was removed.
-        target = Path(folder) / f"written-{next(number)}.h5"
         done = write(str(target), "x", data, walk, walk.operations, 10.0)
         target.unlink(missing_ok=True)
         spent = sum(done[part] for part in ("create_s", "flush_s", "close_s", "elapsed_s"))
