@@ -71,9 +71,12 @@ def test_all_studies_are_run_into_folders_of_their_own(
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
+    asked: list[tuple[str, int | None, bool, int | None]] = []
+
     def made(study: Study, options: Options, _: object) -> StudyResults:
-        options.out.mkdir(parents=True)
-        results = StudyResults(study.name, options.scale, 1, "")
+        asked.append((study.name, options.repeat, options.resume, options.undecided))
+        options.out.mkdir(parents=True, exist_ok=True)
+        results = StudyResults(study.name, options.scale, options.repeat or 3, "")
         results.save(options.out / RESULTS)
         return results
 
@@ -84,6 +87,16 @@ def test_all_studies_are_run_into_folders_of_their_own(
     folders = {path.parent.name for path in Path("out").glob(f"*/{RESULTS}")}
     assert folders == {f"{name}-quick" for name in NAMES} - {"iotest-quick"}
     assert Path("out/report.html").exists()
+    # Half of the repeats of all, then the others; what is open after that.
+    measured = [name for name in NAMES if name != "iotest"]
+    first, then = asked[: len(measured)], asked[len(measured) :]
+    halves = {"occam": 3}
+    assert first == [(name, halves.get(name, 2), False, None) for name in measured]
+    assert then == [(name, None, True, 12) for name in measured]
+    # What was stopped in the second half does not begin with the first.
+    asked.clear()
+    study("--all", "-o", "out", "--resume")
+    assert [name for name, *_ in asked] == measured
     assert "--all runs every study whole" in str(study("--all", "--only", "x").exception)
 
 

@@ -34,8 +34,8 @@ def measured(
 
     def run(repeat: int, again: Undecided | None = None, **settings: Any) -> Any:
         context = Context(
-            {}, {**SETTINGS, **settings}, repeat, {}, tmp_path, (), lambda _: None,
-            again=again, save=tmp_path / "first-write-0",
+            {}, {**SETTINGS, **settings}, repeat, {}, tmp_path, tmp_path / "first-write-0", (),
+            lambda _: None, again=again,
         )  # fmt: skip
         return {point["chunks"]: records for point, records in launching.measure(context)}
 

@@ -25,7 +25,9 @@ def context(file: Path, space: Space, *places: dict[str, Any]) -> Context:
     folder = file.parent / "work"
     folder.mkdir()
     data: dict[str, tuple[str, str, dict[str, str]]] = {"x": (str(file), "/counts", {"data": "x"})}
-    return Context(data, {"places": places}, 1, {}, folder, (), lambda _: None, space)
+    return Context(
+        data, {"places": places}, 1, {}, folder, file.with_name("kept"), (), lambda _: None, space
+    )
 
 
 def test_what_storage_takes_is_added(tmp_path: Path) -> None:

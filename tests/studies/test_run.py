@@ -135,6 +135,34 @@ def test_a_stopped_run_goes_on_without_measuring_again(
     assert results.begun == saved.begun
 
 
+def test_half_of_the_repeats_of_all_come_before_the_others(
+    study: Study, made: list[Trial], tmp_path: Path
+) -> None:
+    results = run(study, options(tmp_path, repeat=5))
+    assert [len(row.records) for one in results.outcomes.values() for row in one.rows()] == [5] * 5
+    rows, chunks = ["rows"] * 2, ["chunks"] * 3
+    order = ["chunks" if trial.access == "all" else "rows" for trial in made]
+    assert order == rows * 3 + chunks * 3 + rows * 2 + chunks * 2
+
+
+def test_a_run_that_was_stopped_in_its_second_half_goes_on_there(
+    study: Study, made: list[Trial], tmp_path: Path
+) -> None:
+    def stop(_: Step) -> None:
+        if len(made) == 12:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(study, options(tmp_path, repeat=3), stop)
+    # What the first half has measured is kept.
+    saved = StudyResults.read(tmp_path / "out" / RESULTS)
+    assert [len(row.records) for row in saved.outcomes["chunks"].rows()] == [2] * 3
+    results = run(study, options(tmp_path, repeat=3, resume=True))
+    assert results.complete
+    assert len(made) == 15
+    assert [len(row.records) for row in results.outcomes["chunks"].rows()] == [3] * 3
+
+
 def test_what_was_measured_before_stays(study: Study, made: list[Trial], tmp_path: Path) -> None:
     run(study, options(tmp_path, only=("chunks",), readers=("chunkwise",)))
     assert [trial.reader for trial in made] == ["chunkwise"]

@@ -1,6 +1,7 @@
 """Does paper 004's study say what was published, and count what libhdf5's cache does?"""
 
 import re
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,9 @@ PUBLISHED = {
 
 
 def context(tmp_path: Path, **settings: Any) -> Context:
-    return Context({}, settings, 1, {}, tmp_path, (), lambda _: None)
+    folder = tmp_path / "files"
+    folder.mkdir()
+    return Context({}, settings, 1, {}, folder, tmp_path / "kept", (), lambda _: None)
 
 
 def measured(**seconds: float) -> StudyResults:
@@ -134,7 +137,10 @@ def test_closed_datasets_give_their_caches_back(tmp_path: Path) -> None:
         for point, records in probes.many_open(told)
     }
     assert found["6", "kept open"] - found["6", "closed"] > 4 * 8 << 20
-    assert list(tmp_path.iterdir()) == []
+    assert list(told.folder.iterdir()) == []
+    # What was measured stays.
+    again = {point["datasets"]: records for point, records in probes.many_open(told)}
+    assert again["6"] == [{"status": "ok", "peak_rss_nbytes": found["6", "closed"]}]
 
 
 def test_repacking_is_timed_and_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,9 +149,14 @@ def test_repacking_is_timed_and_checked(tmp_path: Path, monkeypatch: pytest.Monk
     folder.mkdir()
     write("cris", file, shape=(4, 30, 9, 717))
 
+    numbers = count()
+
     def repacked(reader: str) -> list[dict[str, Any]]:
         data: dict[str, tuple[str, str, dict[str, str]]] = {"cris": (str(file), DATASET, {})}
-        told = Context(data, {"chunk": "1x30x9x717"}, 1, {}, folder, (reader,), lambda _: None)
+        told = Context(
+            data, {"chunk": "1x30x9x717"}, 1, {}, folder, tmp_path / f"kept-{next(numbers)}",
+            (reader,), lambda _: None,
+        )  # fmt: skip
         return [{**point, **records[0]} for point, records in probes.timed_repacking(told)]
 
     for reader in ("libhdf5", "chunkwise"):

@@ -66,8 +66,9 @@ class Schedule:
     def execute(self) -> tuple[Cell, ...]:
         """Run all rounds and return the cells in the order of the plan."""
         new = [place for place, done in enumerate(self.done) if not done]
-        if self.touch and new:
-            self._touch(new[0])
+        wanted = [place for place, done in enumerate(self.done) if self._wants_more(done)]
+        if self.touch and wanted:
+            self._touch(wanted[0])
         for number, place in enumerate(new):
             left = len(new) - number
             spare = self.deadline - time.monotonic() - (left - 1) * (OVERHEAD_S + 0.4)
@@ -128,9 +129,11 @@ class Schedule:
 
     def _left_trials(self) -> int:
         """Return how many are still to be made, this one among them."""
-        return sum(
-            self.repeat - len(done) for done in self.done if not done or done[-1].status == "ok"
-        )
+        return sum(self.repeat - len(done) for done in self.done if self._wants_more(done))
+
+    def _wants_more(self, done: Sequence[Measurement]) -> bool:
+        """Whether a trial is to be made again: what failed fails again."""
+        return len(done) < self.repeat and (not done or done[-1].status == "ok")
 
     def _say(self, one: Planned, repeat: int) -> None:
         """Report the next step, and how long all of it may take."""

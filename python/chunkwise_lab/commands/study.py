@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from chunkwise_lab.studies.folder import Folder
 from chunkwise_lab.studies.iotest import launching
 from chunkwise_lab.studies.load import NAMES, load
 from chunkwise_lab.studies.own_data import study_of
+from chunkwise_lab.studies.pace import rounds
 from chunkwise_lab.studies.results import StudyResults
 from chunkwise_lab.studies.run import Options, run
 from chunkwise_lab.studies.study import SCALES, Study
@@ -199,7 +201,7 @@ def command(
 
 def _all(parent: Path, given: dict[str, Any], console: Console, as_json: bool) -> int:
     """Run every study that can be run here, and write their report."""
-    codes = {}
+    found: list[tuple[Study, Options]] = []
     for study in map(load, NAMES):
         folder = Folder(parent / f"{study.name}-{given['scale']}")
         ranks = None
@@ -210,9 +212,24 @@ def _all(parent: Path, given: dict[str, Any], console: Console, as_json: bool) -
             except UsageError as missing:
                 echo(f"chunkwise: {study.name} is left out: {missing}", err=True)
                 continue
-        codes[folder.path] = _run(study, folder, "", {**given, "ranks": ranks}, console, as_json)
+        found.append((study, _options(study, folder, "", {**given, "ranks": ranks})))
+    # The second half of the repeats comes after the first one of all studies.
+    for study, options in found:
+        first = rounds(options.repeat or study.repeat[options.scale])[0].until
+        if _repeats_in(options) < first:
+            _measured(study, replace(options, repeat=first, undecided=None))
+    codes = {}
+    for study, options in found:
+        results = _measured(study, replace(options, resume=True))
+        codes[options.out] = _say(study, results, Folder(options.out), console, as_json)
     save(report([*codes]), parent / "report.html")
     return max(codes.values())
+
+
+def _repeats_in(options: Options) -> int:
+    """Say how often everything in a folder was to be measured; 0 if no run goes on in it."""
+    results = Folder(options.out).results
+    return StudyResults.read(results).repeat if options.resume and results.exists() else 0
 
 
 def _run(
@@ -223,14 +240,26 @@ def _run(
     console: Console,
     as_json: bool,
 ) -> int:
+    options = _options(study, folder, source, given)
+    if launching.starts_ranks(study):
+        launching.require()
+    return _say(study, _measured(study, options), folder, console, as_json)
+
+
+def _options(study: Study, folder: Folder, source: str, given: dict[str, Any]) -> Options:
     given = given | {key: listed(given[key]) for key in ("only", "readers", "libhdf5")}
     given["ranks"] = launching.numbers(given["ranks"], study)
     if given["scale"] == "quick" and given["repeat"] is None and given["undecided"] is None:
         given["undecided"] = OFTEN
-    options = Options(out=folder.path, source=source, **given)
-    if launching.starts_ranks(study):
-        launching.require()
-    return _say(study, _measured(study, options), folder, console, as_json)
+    theirs = study.repeat["paper"]
+    if given["scale"] == "paper" and given["repeat"] is not None and given["repeat"] < theirs:
+        often = counted(given["repeat"], "repeat")
+        echo(
+            f"chunkwise: {often}, where this scale has {theirs}: more verdicts will be "
+            "'cannot tell'",
+            err=True,
+        )
+    return Options(out=folder.path, source=source, **given)
 
 
 def _say(
@@ -261,14 +290,6 @@ def _say(
 
 def _measured(study: Study, options: Options) -> StudyResults:
     """Run a study; when it is stopped, say how to continue."""
-    theirs = study.repeat["paper"]
-    if options.scale == "paper" and options.repeat is not None and options.repeat < theirs:
-        often = counted(options.repeat, "repeat")
-        echo(
-            f"chunkwise: {often}, where this scale has {theirs}: more verdicts will be "
-            "'cannot tell'",
-            err=True,
-        )
     with following() as progress:
         try:
             return run(study, options, progress)

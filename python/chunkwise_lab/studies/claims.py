@@ -91,12 +91,17 @@ class Undecided:
 
 
 def undecided(
-    study: Study, results: StudyResults, most: int, experiments: Sequence[str]
+    study: Study,
+    results: StudyResults,
+    most: int,
+    experiments: Sequence[str],
+    more: int | None = None,
 ) -> Iterator[Undecided]:
     """Find the claims that cannot be told, while what decides them was measured less than `most`.
 
     How many repeats would tell is an estimate, by few repeats a poor one: it bounds them where it
-    is less than `most`, and keeps none from being made where it is more.
+    is less than `most`, and keeps none from being made where it is more.  `more` bounds how many
+    are added at once.
     """
     for judged in judge_all(study, results):
         verdict, experiment = judged.verdict, judged.experiment
@@ -111,7 +116,9 @@ def undecided(
             if _without(row.point, over) in decisive
         ]
         often = min(verdict.repeats or most, most)
-        if rows and min(len(row.records) for row in rows) < often:
+        fewest = min((len(row.records) for row in rows), default=often)
+        if fewest < often:
+            often = min(often, fewest + more) if more else often
             points = frozenset(frozenset(row.point.items()) for row in rows)
             yield Undecided(experiment, judged.claim, points, often)
 

@@ -5,18 +5,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from chunkwise import measure
 from chunkwise.errors import UsageError
 from chunkwise.measure.axes import DEFAULT
+from chunkwise.measure.process import in_turns
 from chunkwise.measure.results import Cell
 from chunkwise.measure.run import MOST_SECONDS
 from chunkwise.measure.schedule import Step
 from chunkwise.measure.space import Space
 from chunkwise_lab.studies.claims import Undecided
+from chunkwise_lab.studies.kept import Kept, Point
 from chunkwise_lab.studies.libraries import Found
+
+# Measures once; the record says how it went (``status``).
+Work = Callable[[], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,7 @@ class Context:
     repeat: int
     libraries: Mapping[str, Found]
     folder: Path  # For files that are removed at the end
+    save: Path  # How the names of files begin in which a probe keeps what it measured
     readers: tuple[str, ...]  # Readers that are wanted; empty for all
     say: Callable[[Step], None]  # Reports progress; may raise to end the run
     # What the run's axes say at this scale; None if nothing of it can be measured.
@@ -36,8 +43,6 @@ class Context:
     ranks: tuple[int, ...] = ()
     # What of earlier measurements is to be there `repeat` times; None for everything.
     again: Undecided | None = None
-    # How the names of files begin in which a probe keeps what it measured, if it is stopped.
-    save: Path = Path("kept")
 
     def wants(self, known: Mapping[str, str]) -> bool:
         """Whether a row with these labels and values, and any others, is to be measured."""
@@ -63,11 +68,47 @@ class Context:
             repeat=self.repeat,
             seconds=MOST_SECONDS,
             progress=self.say,
+            save=self.save.with_name(f"{self.save.name}-{Path(path).stem}.jsonl"),
             sample_nbytes=sys.maxsize,
             scratch=str(self.folder),
             touch=touch,
         )
         return results.cells
+
+    def repeated(
+        self, works: Sequence[tuple[Point, Work]], *, touch: bool = False
+    ) -> Iterator[tuple[Point, list[dict[str, Any]]]]:
+        """Let works take turns until each has as many records as are wanted, old ones among them.
+
+        A work that fails is tried again by the next run.  `touch`, after one that is not kept.
+        """
+        kept = Kept(self.save.with_name(f"{self.save.name}.jsonl"), self.settings)
+        found = {_key(point): list(kept.of(point)) for point, _ in works}
+        missing = [n for n, (point, _) in enumerate(works) if self._misses(found[_key(point)])]
+
+        def measured(point: Point, work: Work) -> None:
+            records = found[_key(point)]
+            if self._misses(records):
+                record = work()
+                records.append(record)
+                if record["status"] == "ok":
+                    kept.add(point, record)
+
+        if missing:
+            kept.begin()
+            if touch:
+                works[missing[0]][1]()
+            rounds = max(self._misses(records) for records in found.values())
+            turns = {str(n): partial(measured, *works[n]) for n in missing}
+            in_turns(turns, rounds)
+        yield from ((point, found[_key(point)]) for point, _ in works)
+
+    def _misses(self, records: Sequence[Mapping[str, Any]]) -> int:
+        return max(0, self.repeat - len(records))
+
+
+def _key(point: Point) -> tuple[tuple[str, str], ...]:
+    return tuple(point.items())
 
 
 Probe = Callable[[Context], Iterator[tuple[dict[str, str], list[dict[str, Any]]]]]

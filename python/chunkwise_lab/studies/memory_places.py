@@ -17,7 +17,6 @@ from h5py import h5s, h5t
 
 from chunkwise import patterns
 from chunkwise.errors import WrongValueError
-from chunkwise.measure.process import in_turns
 from chunkwise.measure.schedule import Step
 from chunkwise.selecting import lowlevel
 from chunkwise.trials.unions import gathered, index_of
@@ -50,15 +49,12 @@ def measured(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, 
                 context.say(Step(f"{labels.get('storage', name)}: {text}"))
                 chosen = [walk[number] for number in range(walk.operations)]
                 points = [{**labels, "planes": str(planes), "memory": memory} for memory in PLACES]
-                works = {
-                    one["memory"]: partial(_read, dataset, whole, chosen, PLACES[one["memory"]])
+                works = [
+                    (one, partial(_read, dataset, whole, chosen, PLACES[one["memory"]]))
                     for one in points
                     if context.wants(one)
-                }
-                if works:
-                    next(iter(works.values()))()  # What is read first is slower for that.
-                    found = in_turns(works, context.repeat)
-                    yield from ((p, found[p["memory"]]) for p in points if p["memory"] in found)
+                ]
+                yield from context.repeated(works, touch=True)
 
 
 def _read(

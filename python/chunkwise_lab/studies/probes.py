@@ -16,6 +16,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import product
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -27,7 +28,7 @@ from chunkwise import patterns
 from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.grammar import format_size, parse_shape, parse_size
 from chunkwise.measure.axes import AXES, DEFAULT
-from chunkwise.measure.process import finished, in_turns, python
+from chunkwise.measure.process import finished, python
 from chunkwise.measure.results import Cell
 from chunkwise.measure.schedule import Step
 from chunkwise.measure.target import Target, look
@@ -35,7 +36,6 @@ from chunkwise.measure.variants import SAMPLE_NBYTES
 from chunkwise.model import chunk_cache
 from chunkwise.repacking import repack
 from chunkwise.trials.unions import index_of
-from chunkwise.words import counted
 from chunkwise_lab import sample
 from chunkwise_lab.sample.spec import Region
 from chunkwise_lab.studies import memory_places
@@ -43,7 +43,7 @@ from chunkwise_lab.studies.context import Probe
 from chunkwise_lab.studies.iotest import launching
 
 if TYPE_CHECKING:
-    from chunkwise_lab.studies.context import Context
+    from chunkwise_lab.studies.context import Context, Work
 
 # What a filter is compared with.
 _NONE: Final = "none"
@@ -241,21 +241,23 @@ def profiled_functions(context: Context) -> Iterator[tuple[dict[str, str], list[
 
     Points have ``level`` (of deflate; 0 for none), ``of`` (``function`` or ``library``) and
     ``name``; records the ``share`` of the samples, in percent, one a run.  Functions below a
-    percent, those without a name and those of the system are one for each library.
+    percent in the first run, those without a name and those of the system are one for each
+    library.
     """
     perf, recorded = shutil.which("perf"), context.folder / "perf.data"
     if perf is None:
         raise UsageError("a profile by function needs perf, which is not here (linux-perf)")
     out = context.folder / "profiled.h5"
+    works: list[tuple[dict[str, str], Work]] = []
     for path, dataset, labels in context.data.values():
         for level in context.settings["levels"]:
             if not context.wants({**labels, "level": str(level)}):
                 continue
             told = json.dumps([path, dataset, str(out), level or None, (11, 8, 360), 8])
             command = [*python(_WRITING), told]
-            reports = []
-            for number in range(context.repeat):
-                context.say(Step(f"taking samples, deflate {level}", number, context.repeat))
+
+            def sampled(level: int = level, command: Sequence[str] = command) -> dict[str, Any]:
+                context.say(Step(f"taking samples, deflate {level}"))
                 done = finished(
                     [perf, "record", "-q", "-F", _HERTZ, "-o", str(recorded), *command]
                 )
@@ -265,10 +267,14 @@ def profiled_functions(context: Context) -> Iterator[tuple[dict[str, str], list[
                 fields = ["--percent-limit=0", "--fields=overhead,dso,symbol"]
                 how = ["-q", "--stdio", "--field-separator=|", *fields]
                 said = finished([perf, "report", "-i", str(recorded), *how])
-                reports.append(_shares(said.out.decode("utf-8", "replace")))
-            for (of, name), shares in _summed(reports).items():
-                point = {"level": str(level), "of": of, "name": name}
-                yield {**labels, **point}, [{"status": "ok", "share": one} for one in shares]
+                return {"status": "ok", "report": said.out.decode("utf-8", "replace")}
+
+            works.append(({**labels, "level": str(level)}, sampled))
+    for point, records in context.repeated(works):
+        reports = [_shares(record["report"]) for record in records]
+        for (of, name), shares in _summed(reports).items():
+            named = {**point, "of": of, "name": name}
+            yield named, [{"status": "ok", "share": one} for one in shares]
 
 
 def _shares(report: str) -> dict[tuple[str, str], float]:
@@ -288,7 +294,8 @@ def _summed(
     found: defaultdict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0] * len(reports))
     for library, name in sorted({key for report in reports for key in report}):
         shares = [report.get((library, name), 0.0) for report in reports]
-        is_small = sum(shares) < _LEAST_SHARE * len(reports)
+        # By the first report: those that come later have the same rows.
+        is_small = shares[0] < _LEAST_SHARE
         if is_small or name.startswith("0x") or library == _SYSTEM:
             name = f"others of {library}"
         for key in (("function", name), ("library", library)):
@@ -336,12 +343,13 @@ def many_open(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str,
     context.say(Step("generating many datasets"))
     _many_datasets(path, max(map(int, numbers)), cache)
     try:
-        for number in numbers:
-            for then, keep in (("kept open", True), ("closed", False)):
-                context.say(Step(f"{counted(int(number), 'dataset')}, {then}"))
-                names = [str(i) for i in range(int(number))]
-                records = [_peak(path, names, cache, keep) for _ in range(context.repeat)]
-                yield {"datasets": number, "then": then}, records
+        works = []
+        for number, (then, keep) in product(numbers, (("kept open", True), ("closed", False))):
+            names = [str(i) for i in range(int(number))]
+            one = {"datasets": number, "then": then}
+            works.append((one, partial(_peak, path, names, cache, keep)))
+        context.say(Step("opening many datasets"))
+        yield from context.repeated(works)
     finally:
         path.unlink(missing_ok=True)
 
@@ -506,9 +514,7 @@ def timed_repacking(context: Context) -> Iterator[tuple[dict[str, str], list[dic
             context.say(Step(f"repacking by {tool}"))
             return _timed(tool, source, dataset, chunk, Path(name))
 
-        works = {str(place): partial(repacked, point) for place, point in enumerate(points)}
-        found = in_turns(works, context.repeat)
-    yield from zip(points, found.values(), strict=True)
+        yield from context.repeated([(point, partial(repacked, point)) for point in points])
 
 
 def _timed(tool: str, source: Path, dataset: str, chunk: str, folder: Path) -> dict[str, Any]:

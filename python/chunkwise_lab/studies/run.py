@@ -1,8 +1,10 @@
 """What happens when a study is run, experiment by experiment?
 
 Data is generated, each run's space goes to `chunkwise.measure.run`, and its results are
-collected.  Each trial is saved as soon as it is done, and the results after each experiment, so
-that a stopped study can continue.  What cannot be measured on this machine is left
+collected.  All experiments are measured with half of the repeats, and then with the others: a
+machine is slower in one quarter of an hour than in the next, and repeats that follow one another
+do not show that.  Each trial is saved as soon as it is done, and the results after each
+experiment, so that a stopped study can continue.  What cannot be measured on this machine is left
 out, with a reason.  Only a failure that concerns everything, such as a full disk, ends the study.
 """
 
@@ -48,6 +50,7 @@ from chunkwise_lab.studies.context import Context
 from chunkwise_lab.studies.folder import Folder
 from chunkwise_lab.studies.libraries import Found, expand, labels_of
 from chunkwise_lab.studies.libraries import find as find_libraries
+from chunkwise_lab.studies.pace import Pace, Round, rounds
 from chunkwise_lab.studies.probes import PROBES
 from chunkwise_lab.studies.results import Outcome, StudyResults, labelled
 from chunkwise_lab.studies.study import Data, Experiment, Run, Scale, Study
@@ -107,78 +110,12 @@ def _nonzero(dataset: h5py.Dataset, pattern: str) -> Iterator[npt.NDArray[Any]]:
         yield block[np.not_equal(block, 0)]
 
 
-# A probe does not say its length: about this many trials.
-_OF_A_PROBE = 5
-# However the first run went, the others are not so much slower or faster than expected.
-_MOST = 10.0
-
-
-class Pace:
-    """The experiments of a run, done and left."""
-
-    def __init__(
-        self, study: Study, experiments: Sequence[Experiment], scale: Scale, repeat: int
-    ) -> None:
-        everything = [r for one in study.experiments for r in one.runs if scale in r.scales]
-        usual = study.repeat[scale]
-        whole = sum(_seconds(run, scale, usual) for run in everything)
-        unit = study.minutes[scale] * 60 / whole if whole else 1.0
-        self._expected: Mapping[int, float] = {
-            id(run): _seconds(run, scale, repeat) * unit for run in everything
-        }
-        self._left = [r for one in experiments for r in one.runs if scale in r.scales]
-        self._trials = {id(run): _trials(run, scale, repeat) for run in self._left}
-        self._total = sum(self._trials.values())
-        self._done = 0
-        self._took_s = self._expected_s = 0.0
-
-    def finished(self, run: Run, took_s: float) -> None:
-        """Count a run as done."""
-        self._left.remove(run)
-        self._done += self._trials[id(run)]
-        expected_s = self._expected[id(run)]
-        # Measurements from before a stop take no time, and say nothing about the rest.
-        if took_s > expected_s / (2 * _MOST):
-            self._took_s += took_s
-            self._expected_s += expected_s
-
-    def step(self, run: Run, step: Step) -> Step:
-        """Say where a step of one run stands in all runs."""
-        if step.warning:
-            return step
-        ratio = self._took_s / self._expected_s if self._expected_s else 1.0
-        ratio = min(_MOST, max(1 / _MOST, ratio))
-        later = sum(self._expected[id(other)] for other in self._left if other is not run)
-        own = self._expected[id(run)] * ratio if step.left_s is None else step.left_s
-        part = step.done / step.total if step.total else 0.0
-        done = self._done + round(part * self._trials[id(run)])
-        return replace(step, done=done, total=self._total, left_s=own + later * ratio)
-
-
-def _trials(run: Run, scale: Scale, repeat: int) -> int:
-    """Return about how many trials a run has."""
-    if scale not in run.scales:
-        return 0
-    repeat = run.repeat or repeat
-    if run.probe is not None:
-        return _OF_A_PROBE * repeat
-    datasets = len(run.data) * len(run.labels_at(scale))
-    return len(run.spaces[scale].points((DEFAULT,))) * datasets * repeat
-
-
-def _seconds(run: Run, scale: Scale, repeat: int) -> float:
-    """Return a run's share of the study's time, in any unit."""
-    budget = run.seconds[scale]
-    trials = float(_trials(run, scale, repeat))
-    return trials if budget is None else min(trials, budget * max(1, len(run.data)))
-
-
 # Errors of a full disk.
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 # What results say about the user's dataset.
 _TOLD: Final = ("file", "dataset", "shape", "dtype", "chunks", "filters")
-# So many times what is undecided is looked for.
-_ROUNDS: Final = 3
+# So many repeats at a time of what is undecided: again over as long a time as possible.
+_MORE: Final = 3
 Progress = Callable[[Step], None]
 
 
@@ -245,6 +182,9 @@ class _Running:
         with self.folder.held():
             return self._run()
 
+    def _rounds(self, one: Run) -> tuple[Round, ...]:
+        return rounds(one.repeat or self.repeat)
+
     def _run(self) -> StudyResults:
         begun = time.monotonic()
         options = self.options
@@ -261,10 +201,15 @@ class _Running:
             # From now on the folder says whose it is, even if this run is killed.
             results.save(self.folder.results)
             results.libraries |= {name: str(one) for name, one in self.libraries.items()}
-            for number, experiment in enumerate(self.experiments):
+            runs = [one for experiment in self.experiments for one in experiment.runs]
+            last = max(len(self._rounds(one)) for one in runs)
+            for turn, (number, experiment) in product(range(last), enumerate(self.experiments)):
                 outcome = Outcome(complete=False)
+                if turn:
+                    outcome.skipped = list(results.outcomes[experiment.id].skipped)
                 try:
-                    self._measure(experiment, outcome, f"{number + 1}/{len(self.experiments)}")
+                    place = f"{number + 1}/{len(self.experiments)}"
+                    self._measure(experiment, outcome, place, turn)
                     outcome.complete = True
                 finally:
                     self._keep(results, experiment, outcome)
@@ -287,17 +232,17 @@ class _Running:
 
     def _decide(self, results: StudyResults, most: int) -> None:
         """Measure more often what decides the claims that cannot be told."""
-        for _ in range(_ROUNDS):
+        while True:
             before = _measured_often(results)
             chosen = [one.id for one in self.experiments]
-            found = list(undecided(self.study, results, most, chosen))
+            found = list(undecided(self.study, results, most, chosen, _MORE))
             for number, one in enumerate(found):
                 experiment, outcome = one.experiment, Outcome(complete=False)
                 earlier = results.outcomes[experiment.id]
                 outcome.skipped = list(earlier.skipped)
                 place = f"undecided {number + 1}/{len(found)}, {one.claim.id}:"
                 try:
-                    self._measure(experiment, outcome, place, one)
+                    self._measure(experiment, outcome, place, again=one)
                     outcome.complete = earlier.complete
                 finally:
                     self._keep(results, experiment, outcome)
@@ -333,17 +278,22 @@ class _Running:
         results.outcomes = {name: found[name] for name in order}
 
     def _measure(
-        self, experiment: Experiment, outcome: Outcome, place: str, again: Undecided | None = None
+        self,
+        experiment: Experiment,
+        outcome: Outcome,
+        place: str,
+        turn: int = 0,
+        again: Undecided | None = None,
     ) -> None:
-        """Measure an experiment, or of what was measured what is to be measured `again`."""
+        """Measure a round of an experiment, or of what was measured what is to be `again`."""
         begun = time.monotonic()
 
-        def saying(one: Run) -> Progress:
+        def saying(one: Run, now: Round) -> Progress:
             def say(step: Step) -> None:
                 text = f"{place} {experiment.title}: {step.text}"
                 step = replace(step, text=text)
                 # How long is left is known of all, not of some trials.
-                self.progress(step if again else self.pace.step(one, step))
+                self.progress(step if again else self.pace.step(one, step, now))
 
             return say
 
@@ -353,15 +303,20 @@ class _Running:
                     continue
                 if again is not None and one.repeat == 1:
                     continue  # What is counted needs no repeats.
-                run_begun = time.monotonic()
+                turns = self._rounds(one)
+                if turn >= len(turns):
+                    continue
+                now, run_begun = turns[turn], time.monotonic()
+                say = saying(one, now)
                 try:
-                    self._measure_run(experiment, number, one, outcome, saying(one), again)
+                    self._measure_run(experiment, number, one, outcome, now, say, again)
                 except (CannotWriteError, MemoryError):
                     raise
                 except ChunkwiseError as wrong:
-                    outcome.skipped.append(str(wrong))
+                    if str(wrong) not in outcome.skipped:
+                        outcome.skipped.append(str(wrong))
                 if again is None:
-                    self.pace.finished(one, time.monotonic() - run_begun)
+                    self.pace.finished(one, time.monotonic() - run_begun, now)
         finally:
             outcome.elapsed_s = time.monotonic() - begun
 
@@ -371,9 +326,11 @@ class _Running:
         number: int,
         one: Run,
         outcome: Outcome,
+        now: Round,
         say: Progress,
         again: Undecided | None,
     ) -> None:
+        repeat = now.until if again is None else again.repeat
         space, reasons = self._space(one)
         outcome.skipped += [reason for reason in reasons if reason not in outcome.skipped]
         if one.probe is not None:
@@ -383,15 +340,15 @@ class _Running:
             context = Context(
                 {name: self._file(name, say) for name in data},
                 one.settings[self.options.scale],
-                one.repeat or self.repeat if again is None else again.repeat,
+                repeat,
                 self.libraries,
                 self.files,
+                self.trials / f"{experiment.id}-{number}",
                 self.options.readers,
                 say,
                 space,
                 self.options.ranks,
                 again,
-                self.trials / f"{experiment.id}-{number}",
             )
             for point, records in PROBES[one.probe](context):
                 outcome.records += labelled(records, dict(one.labels), point)
@@ -408,8 +365,8 @@ class _Running:
                 path,
                 given.get("dataset", dataset),
                 within,
-                repeat=one.repeat or self.repeat if again is None else again.repeat,
-                seconds=one.seconds[self.options.scale] or MOST_SECONDS,
+                repeat=repeat,
+                seconds=(one.seconds[self.options.scale] or MOST_SECONDS) * now.of_all,
                 trial_seconds=self.options.seconds,
                 progress=say,
                 save=self.trials / f"{place}.jsonl",

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from chunkwise.errors import LibraryError, UsageError
-from chunkwise.files.durable import write_whole
 from chunkwise.measure.process import Ended, finished
 from chunkwise.measure.schedule import Step
 from chunkwise.measure.verdict import spread
 from chunkwise.names import printable
 from chunkwise.words import counted
 from chunkwise_lab.studies.iotest.world import REMEDY, require_mpi
+from chunkwise_lab.studies.kept import Kept
 
 if TYPE_CHECKING:
     from chunkwise_lab.studies.context import Context
@@ -51,9 +51,9 @@ def measure(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, A
         context.say(Step(f"{counted(number, 'rank')}"))
         crowded = "yes" if number > (os.cpu_count() or 1) else "no"
         labels = {"ranks": str(number), "oversubscribed": crowded}
-        kept = _Kept(context.save.with_name(f"{context.save.name}-{number}.jsonl"), settings)
+        kept = Kept(context.save.with_name(f"{context.save.name}-{number}.jsonl"), settings)
         if context.wants(labels):
-            kept.complete(number, context, labels)
+            _complete(kept, number, context, labels)
         found += [({**point, **labels}, record) for point, record in kept.records]
     _compare(found)
     points: dict[tuple[tuple[str, str], ...], list[dict[str, Any]]] = {}
@@ -62,46 +62,26 @@ def measure(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, A
     yield from ((dict(point), records) for point, records in points.items())
 
 
-class _Kept:
-    """What so many ranks measured of one run, a record a line; the first line has the settings."""
-
-    def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
-        self._path, self._settings = path, settings
-        self._first = json.dumps(settings, sort_keys=True)
-        self.records = self._read()
-
-    def complete(self, ranks: int, context: Context, labels: Mapping[str, str]) -> None:
-        """Measure until each point that is wanted has as many records as are wanted."""
-        counts = Counter(tuple(point.items()) for point, _ in self.records)
-        points = [
-            {name: text for name, text in point if name not in labels}
-            for point in (context.again.points if context.again else ())
-            if labels.items() <= dict(point).items()
-        ]
-        known = {frozenset(point): count for point, count in counts.items()}
-        if points and all(known.get(frozenset(p.items()), 0) >= context.repeat for p in points):
-            return
-        lines = [self._first, *map(json.dumps, self.records)]
-        write_whole(self._path, "".join(f"{line}\n" for line in lines).encode())
-        _start(
-            ranks,
-            {
-                "settings": self._settings,
-                "repeat": context.repeat,
-                "kept": [(dict(point), count) for point, count in counts.items()],
-                "points": points if context.again else None,
-            },
-            self._path,
-            context.folder,
-        )
-        self.records = self._read()
-
-    def _read(self) -> list[Record]:
-        """Return the records; of ranks that were killed, the last line may be half of one."""
-        if not self._path.exists():
-            return []
-        first, *lines = self._path.read_text("utf-8").split("\n")[:-1]
-        return [tuple(json.loads(line)) for line in lines] if first == self._first else []
+def _complete(kept: Kept, ranks: int, context: Context, labels: Mapping[str, str]) -> None:
+    """Measure until each point that is wanted has as many records as are wanted."""
+    counts = Counter(tuple(point.items()) for point, _ in kept.records)
+    points = [
+        {name: text for name, text in point if name not in labels}
+        for point in (context.again.points if context.again else ())
+        if labels.items() <= dict(point).items()
+    ]
+    known = {frozenset(point): count for point, count in counts.items()}
+    if points and all(known.get(frozenset(p.items()), 0) >= context.repeat for p in points):
+        return
+    kept.begin()
+    plan = {
+        "settings": kept.settings,
+        "repeat": context.repeat,
+        "kept": [(dict(point), count) for point, count in counts.items()],
+        "points": points if context.again else None,
+    }
+    _start(ranks, plan, kept.path, context.folder)
+    kept.read()
 
 
 def _compare(found: Sequence[tuple[Mapping[str, str], dict[str, Any]]]) -> None:
