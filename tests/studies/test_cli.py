@@ -90,8 +90,7 @@ def test_all_studies_are_run_into_folders_of_their_own(
     # Half of the repeats of all, then the others; what is open after that.
     measured = [name for name in NAMES if name != "iotest"]
     first, then = asked[: len(measured)], asked[len(measured) :]
-    halves = {"occam": 3}
-    assert first == [(name, halves.get(name, 2), False, None) for name in measured]
+    assert first == [(name, 2, False, None) for name in measured]
     assert then == [(name, None, True, 12) for name in measured]
     # What was stopped in the second half does not begin with the first.
     asked.clear()

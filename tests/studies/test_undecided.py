@@ -193,3 +193,16 @@ def test_a_probe_measures_what_is_open_again(
     # What is counted needs no repeats.
     assert rows["slow", "yes"] == 1
     assert all(repeat == 1 for repeat, is_counted in asked if is_counted)
+
+
+@pytest.mark.parametrize(("slow", "wanted"), [((2.35, 2.4, 2.45), [12]), ((4.0, 4.1, 4.2), [])])
+def test_what_few_repeats_tell_only_just_is_measured_more_often(
+    study: Study, slow: tuple[float, ...], wanted: list[int]
+) -> None:
+    points = {"1KiB": slow, "1MiB": (1.0, 1.01, 0.99)}
+    rows = [row(*values, cache=cache) for cache, values in points.items()]
+    records = [{**record, "point": one.point} for one in rows for record in one.records]
+    results = StudyResults("tiny", "quick", 3, "", outcomes={"rows": Outcome(records)})
+    (judged,) = judge_all(study, results)
+    assert judged.verdict.word == "holds"
+    assert [one.repeat for one in undecided(study, results, 12, ["rows"])] == wanted

@@ -117,7 +117,8 @@ class Studies(click.Command):
     "--undecided",
     type=Count(),
     metavar="COUNT",
-    help="Afterwards repeat what decides the claims that cannot be told, up to COUNT times.  "
+    help="Afterwards repeat what decides the claims that cannot be told, or only just, up to "
+    "COUNT times.  "
     f"[default: {OFTEN} at the quick scale without --repeat]",
 )
 @click.option(

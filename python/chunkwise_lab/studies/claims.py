@@ -13,16 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from chunkwise_lab.studies.comparing import samples
 from chunkwise_lab.studies.results import Row, StudyResults
 from chunkwise_lab.studies.rules import RULES, Evidence, Verdict
 from chunkwise_lab.studies.study import Claim, Experiment, Statistic, Study, matches
 
+# Who looks after each repeat, and stops once it can be told, is wrong more often than who looks
+# once.  So what is told by an interval that may be narrow by chance is measured more often, too.
+_WIDER: Final = 1.5
 
-def judge(claim: Claim, rows: Sequence[Row], statistic: Statistic) -> Verdict:
-    """Apply a claim's rule to the rows of its experiment."""
+
+def judge(claim: Claim, rows: Sequence[Row], statistic: Statistic, wider: float = 1.0) -> Verdict:
+    """Apply a claim's rule to the rows of its experiment, with intervals so many times as wide."""
     settings = claim.settings
     wanted = [row for row in rows if matches(row.point, settings.get("where", {}))]
     statistic = settings.get("statistic", statistic)
@@ -30,7 +34,7 @@ def judge(claim: Claim, rows: Sequence[Row], statistic: Statistic) -> Verdict:
         wanted, claim.figure, statistic, settings.get("over"), settings.get("total", "mean")
     )
     usable = [sample for sample in found if min(sample.values) >= 0]
-    return RULES[claim.rule].judge(Evidence(claim, wanted, usable))
+    return RULES[claim.rule].judge(Evidence(claim, wanted, usable, wider))
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class Judged:
         }
 
 
-def judge_all(study: Study, results: StudyResults) -> list[Judged]:
+def judge_all(study: Study, results: StudyResults, wider: float = 1.0) -> list[Judged]:
     """Judge all claims of the experiments that were measured, in the study's order."""
     found = []
     for experiment in study.experiments:
@@ -63,7 +67,7 @@ def judge_all(study: Study, results: StudyResults) -> list[Judged]:
         if outcome is not None:
             rows = outcome.rows()
             found += [
-                Judged(experiment, claim, judge(claim, rows, study.statistic))
+                Judged(experiment, claim, judge(claim, rows, study.statistic, wider))
                 for claim in experiment.claims
             ]
     return found
@@ -97,13 +101,13 @@ def undecided(
     experiments: Sequence[str],
     more: int | None = None,
 ) -> Iterator[Undecided]:
-    """Find the claims that cannot be told, while what decides them was measured less than `most`.
+    """Find the claims that cannot be told, or narrowly, while they were measured less than `most`.
 
     How many repeats would tell is an estimate, by few repeats a poor one: it bounds them where it
     is less than `most`, and keeps none from being made where it is more.  `more` bounds how many
     are added at once.
     """
-    for judged in judge_all(study, results):
+    for judged in judge_all(study, results, _WIDER):
         verdict, experiment = judged.verdict, judged.experiment
         if experiment.id not in experiments or verdict.word != "cannot tell":
             continue

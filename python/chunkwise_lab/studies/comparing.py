@@ -160,10 +160,14 @@ class Ratio:
 
     def widened(self, comparisons: int) -> Ratio:
         """Return it with the interval that holds for so many ratios at once."""
-        if comparisons < 2 or self.repeats < FEWEST or not 0 < self.low < self.high < math.inf:
+        return self if comparisons < 2 else self.scaled(widened(comparisons))
+
+    def scaled(self, times: float) -> Ratio:
+        """Return it with an interval so many times as wide, where its repeats show one."""
+        if times == 1 or self.repeats < FEWEST or not 0 < self.low < self.high < math.inf:
             return self
         centre = math.log(self.low * self.high) / 2
-        half = math.log(self.high / self.low) / 2 * widened(comparisons)
+        half = math.log(self.high / self.low) / 2 * times
         return replace(self, low=math.exp(centre - half), high=math.exp(centre + half))
 
     @property

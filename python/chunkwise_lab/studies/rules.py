@@ -72,10 +72,15 @@ class Evidence:
     claim: Claim
     rows: Sequence[Row]  # Of its experiment, those without figures as well
     samples: Sequence[Sample]  # Their figures, summed up as the claim says
+    wider: float = 1.0  # So many times as wide are the intervals by which it is judged
 
     def get(self, name: str, default: float) -> float:
         """Return a number of the claim's settings."""
         return float(self.claim.settings.get(name, default))
+
+    def ratio(self, pairs: Sequence[Pair]) -> Ratio:
+        """Compare the sides of pairs."""
+        return ratio(pairs).scaled(self.wider)
 
 
 @dataclass(frozen=True)
@@ -112,7 +117,7 @@ def _sided(
     paired = pairs(evidence.samples, one, other)
     if not paired:
         return _missing(evidence, None, f"with {words[0]} and otherwise as with {words[1]}")
-    found = ratio(paired)
+    found = evidence.ratio(paired)
     word, doubt = decide(found)
     text = _compared(evidence.claim, found, *words)
     return _verdict(evidence, word, text, doubt, found)
@@ -122,7 +127,7 @@ def _often(evidence: Evidence) -> Verdict:
     """Count the pairs in which the first side is larger; those that noise may turn are open."""
 
     def decide(found: Ratio) -> tuple[Word, Doubt]:
-        each = [ratio([pair]) for pair in found.pairs]
+        each = [evidence.ratio([pair]) for pair in found.pairs]
         more, less = (sum(one.reaches(1) is is_more for one in each) for is_more in (True, False))
         least, most = evidence.get("least", 2), len(each) - less
         text = f" It is more in {more} of {counted(len(each), 'pair')}, and less in {less}."
@@ -149,7 +154,9 @@ def _flat(evidence: Evidence) -> Verdict:
     if not groups:
         return _missing(evidence, {axis: standard}, f"with {setting(axis, standard)} and another")
     others = [value for value in groups[0] if value != standard]
-    found = [ratio([(group[value], group[standard]) for group in groups]) for value in others]
+    found = [
+        evidence.ratio([(group[value], group[standard]) for group in groups]) for value in others
+    ]
     told = [_staying(evidence, one, len(found)) for one in found]
     words: tuple[Word, ...] = ("no longer holds", "weaker", "cannot tell", "holds")
     word = next(word for word in words if any(one[0] == word for one in told))
@@ -170,7 +177,7 @@ def _trend(evidence: Evidence) -> Verdict:
     levels = _levels(groups)
     values = _in_order(levels)
     high, low = (values[-1], values[0]) if settings["rises"] else (values[0], values[-1])
-    found = ratio([(group[high], group[low]) for group in groups])
+    found = evidence.ratio([(group[high], group[low]) for group in groups])
     word, doubt = _reaching(evidence, found, 1.1)
     text = _along(evidence, found, f", the ends of {len(values)} values")
     return _verdict(evidence, word, text + _bend(evidence, groups, levels, values), doubt, found)
@@ -214,7 +221,7 @@ def _best(evidence: Evidence) -> Verdict:
     if rival is None:
         return _unvaried(evidence)
     first, second = (rival, chosen) if figure.better == "higher" else (chosen, rival)
-    found = ratio([(group[first], group[second]) for group in groups])
+    found = evidence.ratio([(group[first], group[second]) for group in groups])
     word, doubt = _nearly(evidence, found)
     worst = max(costs, key=costs.__getitem__) == chosen and found.low >= THRESHOLD
     if word == "no longer holds" and worst:
@@ -243,7 +250,7 @@ def _first(evidence: Evidence) -> Verdict:
         return _missing(evidence, where, "of it and of another")
     pair = (chosen, rival) if sign > 0 else (rival, chosen)
     # The best of many is so by noise, too.
-    found = ratio([pair]).widened(len(ordered) - 1)
+    found = evidence.ratio([pair]).widened(len(ordered) - 1)
     word, doubt = _nearly(evidence, found)
     apart = [name for name, text in chosen.point.items() if rival.point.get(name) != text]
     best, its = (joined([setting_of(one, name) for name in apart]) for one in (rival, chosen))
@@ -272,7 +279,7 @@ def _gained(
         return "not measured", f"nothing was measured with {setting(axis, against)}", Doubt(), ()
     if FIGURES[evidence.claim.figure].better == "higher":
         both = [(second, first) for first, second in both]
-    gain = ratio(both)
+    gain = evidence.ratio(both)
     word, doubt = _reaching(evidence, gain, THRESHOLD)
     return word, _along(evidence, gain), doubt, gain.pairs
 
