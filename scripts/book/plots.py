@@ -1,4 +1,4 @@
-"""How do the studies' own results stand in the site?  A page for each, with its plots as pictures.
+"""How do the studies' own results stand in the site?  A page for each, and one with all plots.
 
 `chunkwise report` writes the same from the same files; nothing is measured.
 """
@@ -9,7 +9,6 @@ import json
 import os
 from pathlib import Path
 
-from book.stills import still
 from book.text import put
 from chunkwise_lab.report.build import report, save
 from chunkwise_lab.report.markdown import markdown
@@ -25,13 +24,7 @@ def write(results: Path, folder: Path) -> list[str]:
     for file in files:
         drawn = report([file])
         folder.mkdir(parents=True, exist_ok=True)
-        pictures = {}
-        for chart in drawn.charts:
-            pictures[chart.id] = f"pictures/{_name(file)}/{chart.id}.svg"
-            path = folder / pictures[chart.id]
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(still(chart))
-        text = markdown(drawn, pictures)
+        text = markdown(drawn)
         title = f"# {_name(file)}: {drawn.sections[0].source.rpartition(': ')[2]}"
         put(folder / f"{_name(file)}.md", title + text[text.index("\n") :])
     # All of them with what a pointer tells, in one file that stands alone.

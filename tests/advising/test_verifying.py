@@ -19,7 +19,7 @@ from chunkwise.advice.verifying import Part, Proof, Timing
 from chunkwise.measure.target import Target, look
 from chunkwise.model.layout import Layout
 from chunkwise.model.readers import LIBHDF5_2
-from chunkwise.model.search import Found, Problem
+from chunkwise.model.search import Ranking, Problem
 from chunkwise.model.seconds import Codec, Speed
 from chunkwise.patterns import Access
 from tests.advising.conftest import MACHINE
@@ -156,7 +156,7 @@ def concluded(
     of = replace(of, most_nbytes=asked_for.most_nbytes(target.stored_nbytes, True))
     case = concluding.Case(
         target, asked("map=1x40x60"), True, asked_for, of, Samples(CODECS),
-        Found((of.outcome(OTHER), of.outcome(PRESENT)), (), 2),
+        Ranking((of.outcome(OTHER), of.outcome(PRESENT)), (), 2),
         Proof(Part.all_of(target), timings, samples), 1.0,
     )  # fmt: skip
     return concluding.conclude(case)

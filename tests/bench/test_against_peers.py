@@ -23,7 +23,7 @@ from chunkwise_lab.peers import programs, results, schedule, table
 from chunkwise_lab.peers.boxes import random_boxes, runs
 from chunkwise_lab.peers.comparisons import GROUPS, _filled
 from chunkwise_lab.peers.files import Data, Store
-from chunkwise_lab.peers.spec import Comparison, Reader, Target
+from chunkwise_lab.peers.spec import Comparison, Reader, Goal
 from chunkwise_lab.peers.task import EVERYTHING, CannotReadError
 from chunkwise_lab.peers.worker import answer
 from tests.support.versions import needs_chunk_iter
@@ -152,7 +152,7 @@ def test_all_of_it_in_workers(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert program.main(["--small", "--folder", str(tmp_path), "--only", "none"]) == 2
 
 
-def judged(values: dict[str, list[float]], target: Target, limit: str = "") -> results.Judged:
+def judged(values: dict[str, list[float]], target: Goal, limit: str = "") -> results.Judged:
     readers = tuple(Reader(name, "", limit=name == limit) for name in values)
     comparison = Comparison("c", "g", "t", readers, (target,))
     samples = tuple(schedule.Samples(reader, values[reader.name]) for reader in readers)
@@ -177,7 +177,7 @@ def test_what_came_of_a_target(
     ours: list[float], theirs: list[float], limit: list[float], wanted: float, word: str
 ) -> None:
     values = {"h5py": theirs, "chunkwise": ours, "bare": limit}
-    assert judged(values, Target(wanted, "h5py"), "bare").word == word
+    assert judged(values, Goal(wanted, "h5py"), "bare").word == word
 
 
 def test_others_at_work_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,9 +197,9 @@ def test_others_at_work_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_figure_of_its_own_has_a_most() -> None:
-    assert judged({"chunkwise": [2.0, 2.2]}, Target(3.0)).word == "reached"
-    assert judged({"chunkwise": [2.0, 5.0, 6.0]}, Target(3.0)).word == "cannot tell"
-    assert judged({"chunkwise": [4.0, 5.0]}, Target(3.0)).word == "not reached"
+    assert judged({"chunkwise": [2.0, 2.2]}, Goal(3.0)).word == "reached"
+    assert judged({"chunkwise": [2.0, 5.0, 6.0]}, Goal(3.0)).word == "cannot tell"
+    assert judged({"chunkwise": [4.0, 5.0]}, Goal(3.0)).word == "not reached"
 
 
 def test_other_bytes_are_named() -> None:
@@ -207,7 +207,7 @@ def test_other_bytes_are_named() -> None:
     samples = [schedule.Samples(reader, [1.0]) for reader in readers]
     for one, crc in zip(samples, (1, 1, 2), strict=True):
         one.take({"value": 1.0, "checksums": {EVERYTHING: crc}})
-    comparison = Comparison("c", "g", "t", readers, (Target(1, "h5py"),))
+    comparison = Comparison("c", "g", "t", readers, (Goal(1, "h5py"),))
     result = results.Result(comparison, tuple(samples))
     # A peer's other values are told; they are no failure of ours.
     assert (result.differing, result.failed) == (["pyfive"], False)
@@ -221,7 +221,7 @@ def test_a_target_may_be_that_of_another_reader() -> None:
     readers = tuple(Reader(name, "") for name in ("h5repack", "chunkwise", "fast"))
     values = {"h5repack": [8.0], "chunkwise": [4.0, 4.0, 4.0], "fast": [2.0, 2.0, 2.0]}
     samples = tuple(schedule.Samples(reader, values[reader.name]) for reader in readers)
-    targets = (Target(3, "h5repack"), Target(3, "h5repack", by="fast"))
+    targets = (Goal(3, "h5repack"), Goal(3, "h5repack", by="fast"))
     result = results.Result(Comparison("c", "g", "t", readers, targets), samples)
     assert [one.word for one in result.judged] == ["not reached", "reached"]
     (saved,) = results.to_json([result])["comparisons"]

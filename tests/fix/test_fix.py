@@ -30,7 +30,7 @@ from chunkwise.fixing import proving, records
 from chunkwise.fixing import run as mending
 from chunkwise.fixing.choose import ASKED_FOR, Change, choose
 from chunkwise.fixing.measuring import Question, _require_same
-from chunkwise.fixing.records import Fixed, Found, Gain, Metadata
+from chunkwise.fixing.records import Fixed, FindingRecord, Gain, Metadata
 from chunkwise.fixing.render import lines
 from chunkwise.inspection import inspect
 from chunkwise.model.chunk_shape import default_chunk
@@ -478,7 +478,7 @@ def test_a_full_disk_is_told_with_what_is_in_place(
 # --- records ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("record", [Fixed, Found, Gain, Metadata, Change])
+@pytest.mark.parametrize("record", [Fixed, FindingRecord, Gain, Metadata, Change])
 def test_each_key_of_each_record_is_documented(record: Any) -> None:
     page = (ROOT / "docs" / "fix.md").read_text()
     section = re.search(rf"^### `{record.__name__}`\n(.*?)(?=^#|\Z)", page, re.M | re.S)
@@ -495,7 +495,7 @@ def test_each_key_of_each_record_is_documented(record: Any) -> None:
 def test_it_is_printed_on_80_columns(tmp_path: Path) -> None:
     of_many_kinds(tmp_path / "a.h5")
     plan = chunkwise.fix(tmp_path / "a.h5", dry_run=True)
-    long = Found("data-elsewhere", "note", "/a long path " * 9, "")
+    long = FindingRecord("data-elsewhere", "note", "/a long path " * 9, "")
     paged = FileLayout(page_nbytes=4 << 20)
     shown = [*lines(Fixed("a.h5", "b.h5", "planned", changes=plan.changes, gains=plan.gains,
                           why=("cloud-unready",), layout=paged, left=(long,),

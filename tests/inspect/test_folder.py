@@ -17,7 +17,7 @@ from chunkwise.inspection.facts import FileFacts
 from chunkwise.inspection.finding import Severity
 from chunkwise.inspection.folder import (
     FileSummary,
-    Found,
+    FolderFiles,
     find_files,
     one_file,
     reaches,
@@ -49,7 +49,7 @@ def each(
     return collect
 
 
-def names(found: Found, top: Path) -> list[str]:
+def names(found: FolderFiles, top: Path) -> list[str]:
     return [Path(path).relative_to(top).as_posix() for path in found.files]
 
 
@@ -99,7 +99,7 @@ def test_linked_folders_are_searched(tmp_path: Path) -> None:
 def test_pipes_are_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.h5")
     make(tmp_path / "x.h5")
-    assert find_files([str(tmp_path)]) == Found((str(tmp_path / "x.h5"),), 1, ())
+    assert find_files([str(tmp_path)]) == FolderFiles((str(tmp_path / "x.h5"),), 1, ())
 
 
 def test_folder_without_hdf5_is_refused(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_one_bad_file_does_not_stop_the_rest(tmp_path: Path) -> None:
             raise OSError("Unable to open file (bad symbol table)")
         return file_facts(path=path)
 
-    found = list(survey(Found(tuple(paths), 0, ()), each(inspect)))
+    found = list(survey(FolderFiles(tuple(paths), 0, ()), each(inspect)))
     assert [(summary.reason, summary.nbytes) for summary, _ in found] == [
         ("the file is empty", 5),
         ("bad symbol table", None),

@@ -13,7 +13,7 @@ from chunkwise.errors import WrongValueError
 from chunkwise.measure.space import Space
 from chunkwise_lab import sample
 from chunkwise_lab.studies import memory_places
-from chunkwise_lab.studies.libraries import Found, expand
+from chunkwise_lab.studies.libraries import Library, expand
 from chunkwise_lab.studies.load import load
 from chunkwise_lab.studies.run import Options, run
 from chunkwise_lab.studies.study import Data, Study
@@ -84,7 +84,7 @@ def test_elements_are_known_without_a_file(tmp_path: Path) -> None:
 
 def test_older_libraries_are_those_below_h5py_s_one_of_each_version() -> None:
     found = {
-        name: Found(name, version, "")
+        name: Library(name, version, "")
         for name, version in (
             ("default", "2.0.0"),
             ("/a.so", "1.10.8"),

@@ -12,7 +12,7 @@ from chunkwise.measure.planning import spell_out
 from chunkwise.measure.target import look
 from chunkwise_lab import sample
 from chunkwise_lab.studies.figures import FIGURES
-from chunkwise_lab.studies.libraries import Found, labels_of
+from chunkwise_lab.studies.libraries import Library, labels_of
 from chunkwise_lab.studies.load import load
 from chunkwise_lab.studies.probes import PHASES, _shares, _summed
 from chunkwise_lab.studies.run import Options, generate, run
@@ -154,7 +154,7 @@ def test_the_profile_adds_up(study: Study, tmp_path: Path) -> None:
 
 
 def test_a_label_may_name_the_build_of_the_library() -> None:
-    libraries = {"default": Found("default", "2.0.0", "h5py's")}
+    libraries = {"default": Library("default", "2.0.0", "h5py's")}
     labels = {"build": "@build", "points": "all"}
     assert labels_of(labels, {"libhdf5": "default"}, libraries) == {
         "build": "h5py's",

@@ -26,7 +26,7 @@ from chunkwise.model.chunk_shape import PAGE_NBYTES, Present, shrunk, suited_chu
 from chunkwise.model.layout import Layout
 from chunkwise.model.search import (
     DOUBTED,
-    Found,
+    Ranking,
     Problem,
     by_size,
     chosen,
@@ -237,7 +237,7 @@ class Work:
             usual=self._usual,
         )
 
-    def _proof(self, problem: Problem, found: Found, folder: str) -> Proof:
+    def _proof(self, problem: Problem, found: Ranking, folder: str) -> Proof:
         """Measure the best few and the present one, first once and then the best again."""
         number = len(self.asked)
         most = part_nbytes(self._left_s)
@@ -259,7 +259,7 @@ class Work:
             return self._refined(part, proof, problem, found, each_s)
 
     def _refined(
-        self, part: Part, proof: Proof, problem: Problem, found: Found, each_s: float
+        self, part: Part, proof: Proof, problem: Problem, found: Ranking, each_s: float
     ) -> Proof:
         """Measure the best several times, with what is near it, until nothing is better.
 
@@ -324,7 +324,7 @@ class Work:
             slowest_s = max(slowest_s, time.monotonic() - begun)
         return proof
 
-    def _best(self, proof: Proof, problem: Problem, found: Found) -> list[Layout]:
+    def _best(self, proof: Proof, problem: Problem, found: Ranking) -> list[Layout]:
         """Sort the layouts that were measured, the best first."""
         known = {one.layout: one for one in found.ranked}
         return sorted(
@@ -334,7 +334,7 @@ class Work:
 
 
 def _worth_trying(
-    found: Found, problem: Problem, best: Layout, tried: Sequence[Layout]
+    found: Ranking, problem: Problem, best: Layout, tried: Sequence[Layout]
 ) -> list[Layout]:
     """Choose the layouts worth measuring after the best so far.
 
@@ -353,7 +353,7 @@ def _worth_trying(
 
 
 def _unexplored(
-    found: Found, problem: Problem, best: Sequence[Layout], tried: Sequence[Layout]
+    found: Ranking, problem: Problem, best: Sequence[Layout], tried: Sequence[Layout]
 ) -> list[Layout]:
     """List what was not measured and may be better than the best, `best` in order.
 

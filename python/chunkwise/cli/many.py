@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from chunkwise.files.contained import Outcome
     from chunkwise.inspection.facts import FileFacts
     from chunkwise.inspection.finding import Finding, Severity
-    from chunkwise.inspection.folder import FileSummary, Found
+    from chunkwise.inspection.folder import FileSummary, FolderFiles
 
 # One damaged file among many must not hold up the others for ever.
 LIMIT_S = 300.0
@@ -72,7 +72,7 @@ def each_contained(
 
 
 def show_many(
-    found: Found, collect: Callable[[Sequence[str]], Iterator[Outcome[FileFacts]]], shown: Shown
+    found: FolderFiles, collect: Callable[[Sequence[str]], Iterator[Outcome[FileFacts]]], shown: Shown
 ) -> int:
     """Inspect many files, in their order; Ctrl-C shows those that were done."""
     from chunkwise.inspection.folder import refusal_record, survey, totals, worst_first

@@ -17,7 +17,7 @@ Outcome: TypeAlias = Literal["fixed", "planned", "nothing to mend"]
 
 
 @dataclass(frozen=True)
-class Found:
+class FindingRecord:
     """A finding, without its remedies."""
 
     code: str  # As `chunkwise.inspection.finding.Finding` has them
@@ -151,11 +151,11 @@ class Fixed:
     source: str
     target: str | None
     outcome: Outcome
-    findings: tuple[Found, ...] = ()
+    findings: tuple[FindingRecord, ...] = ()
     changes: tuple[Change, ...] = ()
     why: tuple[str, ...] = ()
     layout: FileLayout | None = None
-    left: tuple[Found, ...] = ()
+    left: tuple[FindingRecord, ...] = ()
     gains: tuple[Gain, ...] = ()
     in_turns: bool = True
     source_nbytes: int = 0

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from chunkwise.fixing.choose import ASKED_FOR, Change
-from chunkwise.fixing.records import Fixed, Found, Gain
+from chunkwise.fixing.records import Fixed, FindingRecord, Gain
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspection.promise import WITHIN
 from chunkwise.measure.verdict import Spread
@@ -235,7 +235,7 @@ def _sizes(fixed: Fixed, planned: bool) -> Iterator[str]:
             yield from _wrapped(f"warning: {warning}")
 
 
-def _left(left: Sequence[Found], word: str) -> Iterator[str]:
+def _left(left: Sequence[FindingRecord], word: str) -> Iterator[str]:
     counts = Counter((one.is_offer, one.code) for one in left)
     for (is_offer, code), number in sorted(counts.items()):
         first = next(one for one in left if (one.is_offer, one.code) == (is_offer, code))

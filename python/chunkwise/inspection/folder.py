@@ -32,7 +32,7 @@ _SUFFIXES = frozenset({".h5", ".hdf5", ".hdf", ".he5", ".nc", ".nc4"})
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FolderFiles:
     """Files to be inspected."""
 
     files: tuple[str, ...]  # Their paths, each once: as given, or below the folder as given
@@ -90,7 +90,7 @@ def one_file(arguments: Sequence[str]) -> tuple[str, str | None] | None:
     return first, second
 
 
-def find_files(arguments: Iterable[str], taken: Callable[[str], bool] = lambda _: False) -> Found:
+def find_files(arguments: Iterable[str], taken: Callable[[str], bool] = lambda _: False) -> FolderFiles:
     """Find the files that arguments name: files, folders and patterns."""
     arguments = tuple(arguments)
     files: dict[str, None] = {}
@@ -111,7 +111,7 @@ def find_files(arguments: Iterable[str], taken: Callable[[str], bool] = lambda _
         others = f" ({passed_over:,} of other formats)" if passed_over else ""
         where = ", ".join(map(printable, arguments))
         raise FileFormatError(f"{where}: a directory without any HDF5 file{others}")
-    return Found(tuple(files), passed_over, tuple(unreadable.items()))
+    return FolderFiles(tuple(files), passed_over, tuple(unreadable.items()))
 
 
 def summarize(facts: FileFacts) -> FileSummary:
@@ -168,7 +168,7 @@ def _sum(one: Tally, other: Tally) -> Tally:
 
 
 def survey(
-    found: Found,
+    found: FolderFiles,
     collect: Callable[[Sequence[str]], Iterable[Outcome[FileFacts]]],
     ignored: frozenset[str] = frozenset(),
 ) -> Iterator[tuple[FileSummary, FileFacts | None]]:

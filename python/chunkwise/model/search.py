@@ -191,7 +191,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Ranking:
     """What a search found."""
 
     # Layouts, the best first; all references and the present one are among them.
@@ -202,7 +202,7 @@ class Found:
     looked_at: int  # How many layouts were
 
 
-def search(problem: Problem, is_late: Callable[[], bool] = lambda: False) -> Found:
+def search(problem: Problem, is_late: Callable[[], bool] = lambda: False) -> Ranking:
     """Search layouts for the patterns of a problem; when it is late, only the starts."""
     named = dict(_named(problem))
     starts = list(named)
@@ -227,7 +227,7 @@ def search(problem: Problem, is_late: Callable[[], bool] = lambda: False) -> Fou
         for o in problem.known.values()
     ]
     ranked = sorted(outcomes, key=lambda one: (problem.score(one.figures), str(one.layout)))
-    return Found(tuple(ranked), front(ranked), len(outcomes))
+    return Ranking(tuple(ranked), front(ranked), len(outcomes))
 
 
 def front(outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
@@ -377,7 +377,7 @@ def _moved(places: Shape, axis: int, step: int) -> Shape:
     return (*places[:axis], places[axis] + step, *places[axis + 1 :])
 
 
-def by_rule(found: Found, problem: Problem) -> Outcome:
+def by_rule(found: Ranking, problem: Problem) -> Outcome:
     """Return the layout to take if nothing was measured: the usual chunks, the best filters.
 
     Figures of a machine may say that others are faster; but if the model errs by as much, the
@@ -388,7 +388,7 @@ def by_rule(found: Found, problem: Problem) -> Outcome:
     return (usual or able)[0]
 
 
-def chosen(found: Found, problem: Problem, number: int, present: Layout | None) -> list[Outcome]:
+def chosen(found: Ranking, problem: Problem, number: int, present: Layout | None) -> list[Outcome]:
     """Choose the layouts that are worth a measurement: the best, and unlike each other.
 
     Neighbours that cost the same tell little; the model is more often wrong about a filter, or
@@ -426,7 +426,7 @@ def by_size(ranked: Sequence[Outcome], problem: Problem) -> list[Outcome]:
     return sorted(ranked, key=lambda one: places[one.layout])
 
 
-def near(found: Found, problem: Problem, best: Layout, number: int) -> list[Outcome]:
+def near(found: Ranking, problem: Problem, best: Layout, number: int) -> list[Outcome]:
     """Choose layouts that differ little from one that was measured to be good.
 
     The model is the surer the less two layouts differ; what it takes to be the best of those

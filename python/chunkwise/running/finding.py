@@ -30,7 +30,7 @@ _SHARE = 0.1
 
 
 @dataclass(frozen=True)
-class Found:
+class RunFinding:
     """What `chunkwise inspect` says of it; of writes, what their cache does to it."""
 
     operation: str  # Of what, as `TracedDataset` has them
@@ -48,14 +48,14 @@ class Found:
         return (self.operation, self.file, self.dataset) == _names(one)
 
 
-def first(trace: Trace) -> Found | None:
+def first(trace: Trace) -> RunFinding | None:
     """Find what is wrong with the calls that took the most time of which anything is."""
     *_, seconds = totals(trace.datasets)
     slow = [one for one in trace.datasets[:_MOST_LOOKED_AT] if one.seconds >= _SHARE * seconds]
     return next((found for one in slow if (found := worst(one)) is not None), None)
 
 
-def worst(one: TracedDataset) -> Found | None:
+def worst(one: TracedDataset) -> RunFinding | None:
     """Find what matters most."""
     if one.operation == "write":
         return _of_writes(one)
@@ -85,7 +85,7 @@ def worst(one: TracedDataset) -> Found | None:
         line = fixes[0].text if fixes else ""
         lines = _in_program(fixes)
         gain = _gain(one, under_run(one, 1)) if lines else ""
-        return Found(*_names(one), finding.code, finding.summary, line, lines, gain)
+        return RunFinding(*_names(one), finding.code, finding.summary, line, lines, gain)
     return None
 
 
@@ -110,7 +110,7 @@ def _gain(one: TracedDataset, then_s: float | None) -> str:
     return f"With this cache, these {one.operation}s take about {then} in place of {now}."
 
 
-def _of_writes(one: TracedDataset) -> Found | None:
+def _of_writes(one: TracedDataset) -> RunFinding | None:
     """Find chunks that HDF5 had to decode again, to write the next part of them."""
     blocks = [run.block for run in one.runs if run.block and run.times > 1]
     if not one.chunk or one.loaded < one.chunks or not blocks:
@@ -122,7 +122,7 @@ def _of_writes(one: TracedDataset) -> Found | None:
     lines = spelled([larger_cache(one.file, one.dataset, cache, writing=True)])
     decoding = sum(decoded.seconds for decoded in one.filters)
     size = format_size(cache.nbytes)
-    return Found(
+    return RunFinding(
         *_names(one),
         "writes-exceed-cache",
         f"A write of {format_shape(block)} fills a part of {counted(needed, 'chunk')} "

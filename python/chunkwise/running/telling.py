@@ -10,7 +10,7 @@ from typing import Final
 
 from chunkwise.grammar.sizes import format_size
 from chunkwise.names import printable
-from chunkwise.running.finding import MOST_PATTERNS, Found
+from chunkwise.running.finding import MOST_PATTERNS, RunFinding
 from chunkwise.running.trace import Trace, TracedDataset, in_words, patterns, totals, under_run
 from chunkwise.words import counted, format_seconds, joined
 
@@ -20,7 +20,7 @@ DONE: Final = {"read": "Read", "write": "Written"}
 _MOST_TOLD = 5
 
 
-def lines(trace: Trace, found: Found | None = None) -> Iterator[str]:
+def lines(trace: Trace, found: RunFinding | None = None) -> Iterator[str]:
     """Say which datasets took the time, what was read of them, and what to do next."""
     if not trace.datasets:
         yield (
@@ -44,7 +44,7 @@ def lines(trace: Trace, found: Found | None = None) -> Iterator[str]:
         for text in (amount(one, seconds), what, *decoding(one)):
             yield from _filled(text)
         if found is not None and found.is_of(one):
-            yield from _filled(f"Found: {found.summary}")
+            yield from _filled(f"RunFinding: {found.summary}")
             yield from (f"  {line}" for line in found.line.splitlines())
             for language, text in found.in_program:
                 yield f"  In {language}:"

@@ -52,7 +52,7 @@ _CHECKSUM_NBYTES: Final = 4
 _ATTRIBUTE: Final = "_chunkwise_stored"
 
 # What is known of datasets that are open; HDF5's identifiers of one dataset are equal.
-_known: weakref.WeakKeyDictionary[h5d.DatasetID, tuple[Stored | None]] = (
+_known: weakref.WeakKeyDictionary[h5d.DatasetID, tuple[StoredDataset | None]] = (
     weakref.WeakKeyDictionary()
 )
 
@@ -67,7 +67,7 @@ UNFILTERED: Final = (
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredDataset:
     """How a dataset is stored, as far as it does not change."""
 
     dtype: np.dtype[Any]
@@ -190,7 +190,7 @@ def has_short_edge(dataset: h5py.Dataset) -> bool:
         return stored is not None and stored.has_short_edge
 
 
-def _held(dataset: h5py.Dataset, stored: Stored, shape: Shape) -> bool:
+def _held(dataset: h5py.Dataset, stored: StoredDataset, shape: Shape) -> bool:
     return stored.holds(shape) and unwritten.replaces(dataset)
 
 
@@ -222,7 +222,7 @@ def by_libhdf5(dataset: h5py.Dataset) -> str | None:
     return None if stored.is_filtered else UNFILTERED
 
 
-def stored_of(dataset: h5py.Dataset) -> Stored | None:
+def stored_of(dataset: h5py.Dataset) -> StoredDataset | None:
     """Tell how a dataset is stored; None if that is not for here.  Under h5py's lock."""
     known = dataset.__dict__.get(_ATTRIBUTE, False)
     if known is False:
@@ -234,7 +234,7 @@ def stored_of(dataset: h5py.Dataset) -> Stored | None:
     return known  # type: ignore[no-any-return]
 
 
-def _ask(dataset: h5py.Dataset) -> Stored | None:
+def _ask(dataset: h5py.Dataset) -> StoredDataset | None:
     plist, dtype = dataset._dcpl, dataset.dtype
     layout = plist.get_layout()
     if layout == h5d.VIRTUAL or not dataset.shape or dtype.hasobject or dtype.subdtype is not None:
@@ -254,7 +254,7 @@ def _ask(dataset: h5py.Dataset) -> Stored | None:
         and codes <= _LENGTHS_KNOWN
         and dataset.nbytes <= min(ONE_CHUNK_NBYTES, cache_nbytes)
     )
-    return Stored(dtype, kind, chunk, filters > 0, cache_nbytes, edges, short, leaves_out, one)
+    return StoredDataset(dtype, kind, chunk, filters > 0, cache_nbytes, edges, short, leaves_out, one)
 
 
 def encode_fast(dataset: h5py.Dataset) -> None:
@@ -321,7 +321,7 @@ def may_be_short(dataset: h5py.Dataset, origin: Sequence[int]) -> bool:
     return bool(len(stored) < nbytes)
 
 
-def _write(dataset: h5py.Dataset, stored: Stored, index: Any, value: np.ndarray[Any, Any]) -> bool:
+def _write(dataset: h5py.Dataset, stored: StoredDataset, index: Any, value: np.ndarray[Any, Any]) -> bool:
     if not identical(value.dtype, stored.dtype):
         return False
     shape = dataset.shape

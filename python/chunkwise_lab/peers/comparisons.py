@@ -35,7 +35,7 @@ from chunkwise._native import thread_count
 from chunkwise.grammar import format_shape
 from chunkwise_lab.peers.boxes import random_boxes, runs
 from chunkwise_lab.peers.files import Data, Store
-from chunkwise_lab.peers.spec import Comparison, Reader, Target
+from chunkwise_lab.peers.spec import Comparison, Reader, Goal
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -131,13 +131,13 @@ def _reader(entry: Values, told: str | Values, arguments: Values, names: Values)
     return Reader(name, task, {**arguments, **_filled(given, known)}, **others)
 
 
-def _targets(entry: Values) -> Iterator[Target]:
+def _targets(entry: Values) -> Iterator[Goal]:
     if "most" in entry:
-        yield Target(entry["most"])
-    yield from (Target(times, other) for other, times in entry.get("faster", {}).items())
-    yield from (Target(1 / times, other) for other, times in entry.get("within", {}).items())
+        yield Goal(entry["most"])
+    yield from (Goal(times, other) for other, times in entry.get("faster", {}).items())
+    yield from (Goal(1 / times, other) for other, times in entry.get("within", {}).items())
     for by, faster in entry.get("others", {}).items():
-        yield from (Target(times, other, by) for other, times in faster.items())
+        yield from (Goal(times, other, by) for other, times in faster.items())
 
 
 def _filled(value: Any, names: Values) -> Any:

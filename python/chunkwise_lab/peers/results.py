@@ -11,7 +11,7 @@ from chunkwise.measure.verdict import Spread, spread, verdict
 from chunkwise.trials import environment
 from chunkwise_lab.peers import peers
 from chunkwise_lab.peers.schedule import Samples
-from chunkwise_lab.peers.spec import SUBJECT, Comparison, Target
+from chunkwise_lab.peers.spec import SUBJECT, Comparison, Goal
 
 FORMAT: Final = "chunkwise-benchmarks"
 VERSION: Final = 1
@@ -25,7 +25,7 @@ Word = Literal["reached", "cannot tell", "not reached", "at the limit", "no figu
 class Judged:
     """A target, and what was measured."""
 
-    target: Target
+    target: Goal
     # ``reached``; ``cannot tell``: the median is short of it, and the spread allows that it is
     # reached; ``not reached``; ``at the limit``: the target is beyond what the machine allows, by
     # the limit measured in the same run, and chunkwise is within 15% of that; ``no figure``: one
@@ -98,7 +98,7 @@ def middle(samples: Samples) -> Spread:
     return spread(samples.values)
 
 
-def _judge(result: Result, target: Target) -> Judged:
+def _judge(result: Result, target: Goal) -> Judged:
     ours = result.of(target.by)
     limit = result.limit
     if not ours.values:

@@ -29,7 +29,7 @@ class Reader:
 
 
 @dataclass(frozen=True)
-class Target:
+class Goal:
     """What chunkwise's figure has to be."""
 
     # How many times as fast as `against` at least; without it, the most that the figure may be
@@ -47,7 +47,7 @@ class Comparison:
     group: str  # What it belongs to
     title: str  # The work, in words
     readers: tuple[Reader, ...]  # In the order of the table
-    targets: tuple[Target, ...] = ()  # There may be none
+    targets: tuple[Goal, ...] = ()  # There may be none
     unit: Unit = "seconds"  # Of the figures
     repeat: int = 5  # Samples of each reader
     note: str = ""  # What a reader of the table should know

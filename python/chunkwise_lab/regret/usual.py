@@ -61,7 +61,7 @@ class Read:
 
 
 @dataclass(frozen=True)
-class Found:
+class UsualResults:
     """What all files showed: how many there were, and were changed, of each kind."""
 
     files: Counter[str]
@@ -76,7 +76,7 @@ class Found:
 
 def run(
     numbers: Sequence[int], *, measure: bool = True, say: Callable[[str], None] = lambda _: None
-) -> Found:
+) -> UsualResults:
     """Make and fix the files of these numbers, and compare."""
     files: Counter[str] = Counter()
     changed: Counter[str] = Counter()
@@ -97,7 +97,7 @@ def run(
             change = next((one for one in done.changes if one.path == usual.path), same)
             places = (before, after) if measure else None
             reads += _compared(number, usual, before, change, places)
-    return Found(files, changed, tuple(reads))
+    return UsualResults(files, changed, tuple(reads))
 
 
 def _compared(
@@ -153,7 +153,7 @@ def _counts(
     return (found.loads, found.loads * stored.chunk_nbytes) if found.loads else None
 
 
-def lines(found: Found) -> Iterator[str]:
+def lines(found: UsualResults) -> Iterator[str]:
     """Say how many files were changed, and what their reads cost since."""
     yield f"{'kind':8} {'files':>6} {'changed':>8} {'reads':>6}  times as fast, at the least"
     for kind in found.files:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
+from collections.abc import Iterable
 from typing import Final
-from urllib.parse import quote
 
 from chunkwise_lab.report.model import Block, Finding, Report, Section, Table
 from chunkwise_lab.report.parts import WORDS, lead, setting, troubles
@@ -24,8 +22,8 @@ _MARKS: Final[dict[Word, str]] = {
 _MARKUP: Final = re.compile(r"([\\`*_\[\]<>|#~])")
 
 
-def markdown(report: Report, pictures: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Write a report as Markdown, with links to pictures of charts, if there are any."""
+def markdown(report: Report) -> str:
+    """Write a report as Markdown, without its plots."""
     lines = [f"# {escape(report.title)}", "", escape(lead(report)), ""]
     lines += _listed(f"**{text}**" for text in map(escape, troubles(report)))
     for index in report.indexes:
@@ -41,7 +39,7 @@ def markdown(report: Report, pictures: Mapping[str, str] = MappingProxyType({}))
         lines += ["## Measured on", ""]
         lines += _listed(f"{escape(name)}: {escape(text)}" for name, text in measured_on)
     for section in report.sections:
-        lines += _section(section, pictures)
+        lines += _section(section)
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -60,16 +58,16 @@ def _advice(found: Finding) -> str:
     return f"{word}: {escape(f'{found.advice} {found.says}: {found.sentence} {found.paper}')}"
 
 
-def _section(section: Section, pictures: Mapping[str, str]) -> list[str]:
+def _section(section: Section) -> list[str]:
     lines = [f"## {escape(section.title)}", ""]
     lines += _listed(f"{escape(name)}: {escape(text)}" for name, text in section.facts)
     lines += _listed(f"**{escape(text)}**" for text in section.missing)
     for block in section.blocks:
-        lines += _block(block, pictures)
+        lines += _block(block)
     return lines
 
 
-def _block(block: Block, pictures: Mapping[str, str]) -> list[str]:
+def _block(block: Block) -> list[str]:
     lines = [f"### {escape(block.title)}", ""]
     if block.source:
         lines += [f"*{escape(block.source)}*", ""]
@@ -80,10 +78,7 @@ def _block(block: Block, pictures: Mapping[str, str]) -> list[str]:
         word = f"**{_MARKS[found.word]} {found.word}**"
         text = f"{found.says}: {found.sentence} {found.paper} {found.limited}"
         lines += [f"{word}: {escape(text)}", ""]
-    for chart, table in block.pictures:
-        if chart is not None and chart.id in pictures:
-            lines += [f"![{escape(chart.alt)}]({quote(pictures[chart.id])})", ""]
-            lines += [f"{escape(note)}" for note in chart.notes] + [""] * bool(chart.notes)
+    for _, table in block.pictures:
         lines += _table(table)
     return lines
 

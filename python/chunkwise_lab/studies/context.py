@@ -19,7 +19,7 @@ from chunkwise.measure.schedule import Step
 from chunkwise.measure.space import Space
 from chunkwise_lab.studies.claims import Undecided
 from chunkwise_lab.studies.kept import Kept, Point
-from chunkwise_lab.studies.libraries import Found
+from chunkwise_lab.studies.libraries import Library
 
 # Measures once; the record says how it went (``status``).
 Work = Callable[[], dict[str, Any]]
@@ -32,7 +32,7 @@ class Context:
     data: Mapping[str, tuple[str, str, dict[str, str]]]  # Of each dataset: file, path, labels
     settings: Mapping[str, Any]  # What the study's file says at this scale
     repeat: int
-    libraries: Mapping[str, Found]
+    libraries: Mapping[str, Library]
     folder: Path  # For files that are removed at the end
     save: Path  # How the names of files begin in which a probe keeps what it measured
     readers: tuple[str, ...]  # Readers that are wanted; empty for all

@@ -41,7 +41,7 @@ _ROOTS: Final = ("/usr/lib", "/usr/lib64", "/usr/local/lib")
 
 
 @dataclass(frozen=True)
-class Found:
+class Library:
     """A libhdf5."""
 
     value: str  # On the axis ``libhdf5``: ``default`` or a path
@@ -53,12 +53,12 @@ class Found:
         return f"HDF5 {self.version} ({self.build})"
 
 
-def find(named: Sequence[str] = ()) -> dict[str, Found]:
+def find(named: Sequence[str] = ()) -> dict[str, Library]:
     """Find the libraries of this machine, each once, by their value on the axis."""
     named = [library_of(value) if is_wheel(value) else value for value in named]
     places = {DEFAULT: "h5py's", **_installed()}
     places |= {value: said_of(value) or "named" for value in named}
-    found: dict[str, Found] = {}
+    found: dict[str, Library] = {}
     with tempfile.TemporaryDirectory(prefix="chunkwise-") as folder:
         for value in _each_once(places):
             try:
@@ -67,7 +67,7 @@ def find(named: Sequence[str] = ()) -> dict[str, Found]:
                 if value in named:
                     raise
                 continue
-            found[value] = Found(value, library.version, places[value])
+            found[value] = Library(value, library.version, places[value])
     return found
 
 
@@ -141,7 +141,7 @@ def _candidates() -> list[str]:
 
 
 def expand(
-    space: Space, libraries: Mapping[str, Found], zlibs: Mapping[str, str] | None = None
+    space: Space, libraries: Mapping[str, Library], zlibs: Mapping[str, str] | None = None
 ) -> tuple[Space | None, list[str]]:
     """Replace ``@all``, ``@others``, ``@older`` or ``@netcdf4`` in a space by what was found."""
     reasons: list[str] = []
@@ -168,16 +168,16 @@ def expand(
     return replace(space, axes=axes), reasons
 
 
-def _netcdf4(libraries: Mapping[str, Found]) -> list[str]:
+def _netcdf4(libraries: Mapping[str, Library]) -> list[str]:
     """Return the library that netCDF4 calls: its wheel's own, or h5py's where they share one."""
     own = [value for value, one in libraries.items() if one.build == "netCDF4's wheel"]
     return own or [DEFAULT]
 
 
-def _older(libraries: Mapping[str, Found]) -> list[str]:
+def _older(libraries: Mapping[str, Library]) -> list[str]:
     """Return the libraries older than h5py's, one of each version."""
 
-    def number(one: Found) -> tuple[int, ...]:
+    def number(one: Library) -> tuple[int, ...]:
         return tuple(int(part) for part in one.version.split(".") if part.isdigit())
 
     own = number(libraries[DEFAULT])
@@ -189,7 +189,7 @@ def _older(libraries: Mapping[str, Found]) -> list[str]:
 
 
 def labels_of(
-    labels: Mapping[str, str], point: Mapping[str, str], libraries: Mapping[str, Found]
+    labels: Mapping[str, str], point: Mapping[str, str], libraries: Mapping[str, Library]
 ) -> dict[str, str]:
     """Replace ``@build`` in a row's labels by the build of its library."""
     found = libraries.get(point["libhdf5"])

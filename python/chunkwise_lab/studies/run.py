@@ -48,7 +48,7 @@ from chunkwise_lab.studies import own_data as own
 from chunkwise_lab.studies.claims import Undecided, undecided
 from chunkwise_lab.studies.context import Context
 from chunkwise_lab.studies.folder import Folder
-from chunkwise_lab.studies.libraries import Found, expand, labels_of
+from chunkwise_lab.studies.libraries import Library, expand, labels_of
 from chunkwise_lab.studies.libraries import find as find_libraries
 from chunkwise_lab.studies.pace import Pace, Round, rounds
 from chunkwise_lab.studies.probes import PROBES
@@ -174,7 +174,7 @@ class _Running:
         self.folder = Folder(options.out)
         self.files, self.trials = self.folder.files, self.folder.trials
         self.pace = Pace(study, self.experiments, options.scale, self.repeat)
-        self.libraries: Mapping[str, Found] = {}
+        self.libraries: Mapping[str, Library] = {}
 
     def run(self) -> StudyResults:
         # Before the folder is touched, as a library that the user names may be none.
