@@ -16,17 +16,31 @@ from chunkwise.settings import VARIABLES
 
 _MODULE: Final = "torch.utils.data._utils.worker"
 _SHARED: Final = ("threads", "cache_nbytes", "write_buffer_nbytes", "prefetch_nbytes")
+# What PyTorch told this process, or the one that it is a copy of, and has been followed.
+_followed: Any = None
 
 
 def watch() -> None:
     """Divide what a process may use when PyTorch tells it that it is one of several workers."""
     # Forked workers may have it from their parent, whichever was imported first.
-    system.after_fork_in_child(_watch)
-    _watch()
+    system.after_fork_in_child(look)
+    look()
 
 
-def _watch() -> None:
-    info = getattr(sys.modules.get(_MODULE), "WorkerInfo", None)
+def look() -> None:
+    """Follow what PyTorch has told this process, or will tell it."""
+    # Processes that are started anew import chunkwise before PyTorch, or once it has told them:
+    # so this is called again when a dataset is first read.
+    module = sys.modules.get(_MODULE)
+    if module is None:
+        return
+    _watch(getattr(module, "WorkerInfo", None))
+    told = getattr(module, "_worker_info", None)
+    if told is not None and told is not _followed:
+        _follow(told)
+
+
+def _watch(info: Any) -> None:
     if info is None or hasattr(info.__init__, "_is_watched"):
         return
     original = info.__init__
@@ -34,10 +48,16 @@ def _watch() -> None:
     @wraps(original)
     def __init__(self: Any, **given: Any) -> None:  # noqa: N807
         original(self, **given)
-        share(given.get("num_workers", 1), speaks=given.get("id") == 0)
+        _follow(self)
 
     __init__._is_watched = True  # type: ignore[attr-defined]
     info.__init__ = __init__
+
+
+def _follow(told: Any) -> None:
+    global _followed
+    _followed = told
+    share(getattr(told, "num_workers", 1), speaks=getattr(told, "id", None) == 0)
 
 
 def share(number: int, *, speaks: bool = True) -> None:

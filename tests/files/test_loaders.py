@@ -132,3 +132,140 @@ os._exit(0)
 def test_workers_of_a_loader_divide_threads_and_memory(when: str) -> None:
     done = ran([sys.executable, "-c", DIVIDED, when], timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+# What stands in for PyTorch, in which a worker learns what it is as in its own loop: the dataset
+# is unpickled by then, in a process that is started anew.
+WORKER = """
+class WorkerInfo:
+    def __init__(self, /, **given):
+        for name, value in given.items():
+            setattr(self, name, value)
+
+_worker_info = None
+
+def _worker_loop(dataset, number, workers, done):
+    global _worker_info
+    _worker_info = WorkerInfo(id=number, num_workers=workers, seed=number, dataset=dataset)
+    value = dataset[5]
+    import chunkwise
+    done.put((float(value), *chunkwise.settings()[:2]))
+"""
+LOADER = """
+import multiprocessing, sys
+{imported}
+
+class Opened:
+    def __init__(self, path):
+        import chunkwise
+        self.images = chunkwise.open(path)["images"]
+
+    def __getitem__(self, index):
+        return self.images[index][3, 4]
+
+class OpenedLater:
+    def __init__(self, path):
+        self.path = path
+
+    def __getitem__(self, index):
+        import chunkwise
+        return chunkwise.open(self.path)["images"][index][3, 4]
+
+class Patched(OpenedLater):
+    def __getitem__(self, index):
+        import chunkwise, h5py
+        with chunkwise.patch_h5py(), h5py.File(self.path) as f:
+            return f["images"][index][3, 4]
+
+if __name__ == "__main__":
+    import torch.utils.data._utils.worker as worker
+    method, name, path = sys.argv[1:]
+    context = multiprocessing.get_context(method)
+    dataset, done = globals()[name](path), context.Queue()
+    asked = [(dataset, number, 4, done) for number in range(4)]
+    workers = [context.Process(target=worker._worker_loop, args=one) for one in asked]
+    [one.start() for one in workers]
+    found = [done.get(timeout=60) for _ in workers]
+    [one.join(60) for one in workers]
+    import chunkwise
+    print(*chunkwise.settings()[:2])
+    [print(*one) for one in found]
+"""
+IMPORTED = {
+    "before": "import chunkwise\nimport torch",
+    "after": "import torch\nimport chunkwise",
+    "later": "",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dataset", ["Opened", "OpenedLater", "Patched"])
+@pytest.mark.parametrize("imported", IMPORTED)
+@pytest.mark.parametrize("method", METHODS)
+def test_workers_find_their_siblings(
+    tmp_path: Path, method: str, imported: str, dataset: str
+) -> None:
+    """However they are started, and whenever they import chunkwise."""
+    package = tmp_path
+    for name in ("torch", "utils", "data", "_utils"):
+        package /= name
+        package.mkdir()
+        (package / "__init__.py").touch()
+    (tmp_path / "torch/__init__.py").write_text("import torch.utils.data._utils.worker\n")
+    (package / "worker.py").write_text(WORKER)
+    (tmp_path / "program.py").write_text(LOADER.format(imported=IMPORTED[imported]))
+    with h5py.File(tmp_path / "images.h5", "w") as f:
+        values = np.arange(64 * 20 * 30, dtype="f8").reshape(64, 20, 30)
+        f.create_dataset("images", data=values, chunks=(4, 20, 30), compression=1)
+    words = [sys.executable, "program.py", method, dataset, "images.h5"]
+    done = ran(words, cwd=tmp_path, timeout=120)
+    assert (done.stderr, done.returncode) == ("", 0)
+    (threads, cache), *workers = [line.split() for line in done.stdout.splitlines()]
+    share = [str(values[5, 3, 4]), str(max(1, int(threads) // 4)), str(int(cache) // 4)]
+    assert workers == [share] * 4
+
+
+TOLD = """
+import os, sys, types, warnings
+worker = sys.modules["torch.utils.data._utils.worker"] = types.ModuleType("worker")
+class WorkerInfo:
+    def __init__(self, /, **given):
+        self.__dict__.update(given)
+worker.WorkerInfo = WorkerInfo
+worker._worker_info = WorkerInfo(id=0, num_workers=4)
+from pathlib import Path
+import chunkwise.memory
+cache = chunkwise.settings().cache_nbytes
+assert os.fork() or not os._exit(chunkwise.settings().cache_nbytes != cache)
+assert os.wait()[1] == 0
+worker._worker_info = None
+chunkwise.settings(cache_nbytes="256MiB")
+proc, cgroup = map(Path, sys.argv[1:3])
+limited = chunkwise.memory.total_nbytes
+chunkwise.memory.total_nbytes = lambda: limited(proc, cgroup)
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    [WorkerInfo(id=number, num_workers=4) for number in range(4)]
+print(*(str(one.message) for one in said))
+"""
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("limit_mib", [1000, 1100])
+def test_caches_beyond_the_memory_are_told_of(
+    tmp_path: Path, version: int, limit_mib: int
+) -> None:
+    """Once for all workers, by the limit of the control group; a share is taken once, too."""
+    proc = tmp_path / "proc"
+    (proc / "self").mkdir(parents=True)
+    (proc / "meminfo").write_text(f"MemTotal: {64 << 20} kB\n")
+    (proc / "self/cgroup").write_text("0::/job\n" if version == 2 else "5:memory:/job\n")
+    group = tmp_path / "cgroup" / ("job" if version == 2 else "memory/job")
+    group.mkdir(parents=True)
+    name = "memory.max" if version == 2 else "memory.limit_in_bytes"
+    (group / name).write_text(f"{limit_mib << 20}\n")
+    done = ran([sys.executable, "-c", TOLD, proc, tmp_path / "cgroup"], timeout=60)
+    assert done.returncode == 0, done.stderr
+    expected = "4 workers keep up to 256.0 MiB of chunks each, and there are 1000.0 MiB of memory"
+    assert done.stdout.startswith(expected) == (limit_mib == 1000), done.stdout
+    assert done.stdout.count("\n") == 1

@@ -125,6 +125,14 @@ def test_what_went_through_the_engine_is_said_when_wanted(folder: Path) -> None:
         err,
     )
     assert said, err
+    (folder / "reads.py").write_text(
+        "import multiprocessing, h5py\n"
+        "def read(row): return float(h5py.File('data.h5')['d'][row, 3])\n"
+        "with multiprocessing.get_context('fork').Pool(1) as pool: pool.map(read, [5])"
+    )
+    out, err, code = run(folder, "--stats", "reads.py", patched=True)
+    assert (out, code) == ("", 0)
+    assert "by the program's own process; those that it starts are not counted" in err
     assert "--stats needs a script" in run(folder, "--stats", patched=True)[1]
 
 

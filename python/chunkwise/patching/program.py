@@ -102,6 +102,13 @@ def say_at_exit(timing: Timing | None = None) -> None:
     atexit.register(say)
 
 
+# Workers of a program read, say, for a DataLoader: each ends by itself.
+_NOTHING = (
+    "nothing was read or written through h5py by the program's own process; those that it starts "
+    "are not counted"
+)
+
+
 def line_of(stats: Mapping[str, Any], timing: Timing) -> str:
     """Say what went through the engine, and how much faster that was."""
     said = []
@@ -119,7 +126,7 @@ def line_of(stats: Mapping[str, Any], timing: Timing) -> str:
         said.append(
             f"{counted(timing.reads, 'read')} that h5py repeated took it {times:.2g} times as long"
         )
-    return "; ".join(said) or "nothing was read or written through h5py"
+    return "; ".join(said) or _NOTHING
 
 
 def line_about(stats: Mapping[str, Any], modules: Container[str]) -> str | None:

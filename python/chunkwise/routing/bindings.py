@@ -19,7 +19,7 @@ import numpy as np
 from h5py import h5f, h5fd, h5i, h5t
 from h5py._objects import phil
 
-from chunkwise import _native
+from chunkwise import _native, workers
 from chunkwise._lib import library
 from chunkwise.errors import ChunkwiseError, CorruptDataError
 from chunkwise.files import closing
@@ -155,6 +155,7 @@ class _Bindings:
         found = None if file is None else file.get(address)
         if found is None or not (found.bound or found.why):
             self._let_go_of_closed_files()
+            workers.look()
             found = _described(dataset)
             self.files.setdefault(address[:2], weakref.WeakValueDictionary())[address] = found
         self._recent[address] = found
@@ -285,6 +286,7 @@ def own_binding(dataset: h5py.Dataset) -> Binding:
     address = address_of(dataset.id)
     found = _ours.get(address)
     if found is None:
+        workers.look()
         found = _ours[address] = _by_bytes(dataset, address) or _describe(dataset)
         found.own = True
     return found

@@ -1,8 +1,9 @@
 """Which chunks of an assignment to h5py's own datasets are encoded here, and which by h5py?
 
 The chunks that one assignment covers completely are encoded on all threads and put into the file
-before it returns; h5py writes everything else as usual.  Nothing waits: the next look at the file,
-with any of h5py's functions, finds what h5py would have written.
+before it returns; h5py writes everything else as usual.  Of steps, each a part of its chunks, the
+last one has them encoded here (`steps`).  Nothing waits: the next look at the file, with any of
+h5py's functions, finds what h5py would have written.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ from chunkwise.routing import bindings, eligibility
 from chunkwise.routing.conversions import identical, memory_type
 from chunkwise.routing.indexing import plain
 from chunkwise.routing.reading import Counts
+from chunkwise.writing import steps
+from chunkwise.writing.steps import Box, Steps
 from chunkwise.writing.values import PART_NBYTES, as_stored
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
-Box = tuple[tuple[int, int], ...]  # From where to where, a dimension each
 # Writes ``dataset[index] = value`` through libhdf5.
 Write = Callable[[h5py.Dataset, Any, Any], None]
 
@@ -56,7 +58,11 @@ _MOST_RECENT: Final = 128
 
 _UNFILTERED: Final = "it has no filters, or no chunks"
 _OTHER: Final = "an index, a value or a conversion that libhdf5 alone handles"
-_IN_PART: Final = "no chunk is written whole (chunkwise.open gathers steps until one is)"
+_IN_PART: Final = "no chunk is whole yet"
+_TOO_LARGE: Final = (
+    "no chunk is written whole, and libhdf5's chunk cache is too small to gather steps "
+    "(give rdcc_nbytes, or use chunkwise.open)"
+)
 _AGAIN: Final = "it was written before, and may be in libhdf5's cache"
 _SMALL: Final = f"fewer than {SMALLEST_NBYTES >> 10} KiB are written"
 _FAST_ENOUGH: Final = "libhdf5 encodes so little as fast"
@@ -79,6 +85,7 @@ class Target:
     cache_nbytes: int = 0
     # Where the last writes that fit into that cache began.
     recent: OrderedDict[Box, None] = field(default_factory=OrderedDict)
+    steps: Steps = field(default_factory=Steps)
 
     def is_one(self, part: Box) -> bool:
         """Whether a part is a single chunk."""
@@ -173,9 +180,13 @@ def _write(dataset: h5py.Dataset, index: Any, value: Any, write: Write) -> str |
         return _OTHER
     # Less may stay in libhdf5's cache until the dataset has grown, or is written again.
     growing = nbytes > target.cache_nbytes
+    begin, _, _, lengths = parts
+    box = tuple((first, first + length) for first, length in zip(begin, lengths, strict=True))
     found = native.part(dataset.id.id, selection, growing)
-    if found is None or isinstance(found, str):
-        return found or _IN_PART
+    if found is None:
+        return _write_step(dataset, target, box, lambda: write(dataset, index, value))
+    if isinstance(found, str):
+        return found
     part = tuple(found)
     if target.is_fast and (nbytes < SMALLEST_FAST_NBYTES or target.is_one(part)):
         return _FAST_ENOUGH
@@ -184,9 +195,7 @@ def _write(dataset: h5py.Dataset, index: Any, value: Any, write: Write) -> str |
     whole = np.asarray(value)
     if whole.shape:
         whole = whole[tuple(None if gone else slice(None) for gone in selection.dropped)]
-    begin, _, _, lengths = parts
     whole = np.broadcast_to(whole, lengths)
-    box = tuple((first, first + length) for first, length in zip(begin, lengths, strict=True))
     if identical(whole.dtype, target.dtype) and whole.flags.c_contiguous:
         native.write(dataset.id.id, selection, growing, whole)
     elif not _write_in_pieces(dataset, target, box, part[0], whole, growing):
@@ -196,6 +205,29 @@ def _write(dataset: h5py.Dataset, index: Any, value: Any, write: Write) -> str |
         there = tuple(slice(first, last) for first, last in slab)
         here = zip(slab, box, strict=True)
         write(dataset, there, whole[tuple(slice(a - at, b - at) for (a, b), (at, _) in here)])
+    return None
+
+
+def _write_step(
+    dataset: h5py.Dataset, target: Target, step: Box, write: Callable[[], None]
+) -> str | None:
+    """Have libhdf5 write a part of chunks, and encode those that it makes whole."""
+    native = target.native
+    assert native is not None, "whoever calls has asked it already"
+    itemsize = target.dtype.itemsize
+    if steps.touched_nbytes(step, target.chunk, itemsize) > target.cache_nbytes:
+        return _TOO_LARGE
+    box = target.steps.with_next(step)
+    found = native.part(dataset.id.id, steps.selected(dataset.shape, box), False)
+    if found is None or isinstance(found, str):
+        return found or _IN_PART
+    part = tuple(found)
+    target.steps.begin_at(part[0][1])
+    nbytes = math.prod(end - begin for begin, end in part) * itemsize
+    if target.is_fast and (nbytes < SMALLEST_FAST_NBYTES or target.is_one(part)):
+        return _FAST_ENOUGH
+    write()
+    steps.encode(dataset, native, target.dtype, target.chunk, part)
     return None
 
 
@@ -218,10 +250,7 @@ def _write_in_pieces(
         elements = as_stored(piece, target.dtype)
         if elements is None:
             return False
-        bounds = ((begin, last), *box[1:])
-        ones = [1] * len(bounds)
-        slab = [first for first, _ in bounds], ones, ones, [b - a for a, b in bounds]
-        selection = _native.select_hyperslabs(dataset.shape, slab, "")
+        selection = steps.selected(dataset.shape, ((begin, last), *box[1:]))
         target.native.write(dataset.id.id, selection, growing, elements)
         begin = last
     return True
