@@ -709,6 +709,19 @@ class Metadata:
         """
 
 @final
+class Listings:
+    """Listings of many local files, by so many threads and without libhdf5; one for each path.
+
+    Each is what `Metadata.listing` gives, also None where there is no `Metadata`, or somebody
+    writes to the file; or why the file cannot be opened.  As many files are listed at a time as
+    fit memory, and for no longer than one waits after Ctrl-C.
+    """
+
+    def __new__(cls, paths: Sequence[str], threads: int) -> Listings: ...
+    def __iter__(self) -> Listings: ...
+    def __next__(self) -> list[ListedName] | OSError | None: ...
+
+@final
 class Visit:
     """A walk over names."""
 
