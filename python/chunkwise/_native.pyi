@@ -631,8 +631,8 @@ class StoredRecord(TypedDict):
     is_scale: bool
 
 # A path, the groups above it, what has that name, where it leads (a path), the address of an
-# object and how many attributes it has, and how a dataset is stored.  No attributes are known of
-# objects that libhdf5 has to describe.
+# object and the sorted names of its attributes, and how a dataset is stored.  No attributes are
+# known of objects that libhdf5 has to describe.
 ListedName = tuple[
     str,
     int,
@@ -641,7 +641,7 @@ ListedName = tuple[
     ],
     str | None,
     int | None,
-    int | None,
+    tuple[str, ...] | None,
     StoredRecord | None,
 ]
 

@@ -156,20 +156,21 @@ def test_an_error_does_not_lose_the_others(tmp_path: Path) -> None:
     paths = [tmp_path / name for name in ("a.h5", "missing.h5", "empty.h5", "b.nc")]
     for path in (paths[0], paths[3]):
         with h5py.File(path, "w") as file:
-            file.attrs["title"] = path.name
+            file.attrs["title"] = file.attrs["a"] = path.name
             one = file.create_dataset("g/x", (4, 6), "f4", chunks=(2, 3))
+            one.attrs["units"] = "m"
             file["g/again"], file["soft"] = one, h5py.SoftLink("/g/x")
             file["text"] = "a"
     paths[2].touch()
     first, missing, empty, last = chunkwise.list_many(paths)
     assert first.objects == last.objects
     assert [tuple(one) for one in first.objects] == [
-        ("/", "group", 1, None, None, None, None),
-        ("/g", "group", 0, None, None, None, None),
-        ("/g/again", "dataset", 0, (4, 6), np.dtype("f4"), (2, 3), None),
-        ("/g/x", "hard_link", None, None, None, None, "/g/again"),
-        ("/soft", "soft_link", None, None, None, None, "/g/x"),
-        ("/text", "dataset", 0, (), np.dtype("O"), None, None),
+        ("/", "group", ("a", "title"), None, None, None, None),
+        ("/g", "group", (), None, None, None, None),
+        ("/g/again", "dataset", ("units",), (4, 6), np.dtype("f4"), (2, 3), None),
+        ("/g/x", "hard_link", (), None, None, None, "/g/again"),
+        ("/soft", "soft_link", (), None, None, None, "/g/x"),
+        ("/text", "dataset", (), (), np.dtype("O"), None, None),
     ]
     assert h5py.check_string_dtype(first.objects[-1].dtype) is not None
     assert (missing.objects, empty.objects) == ((), ())
@@ -185,8 +186,8 @@ ENDLESS = """
 import sys
 from chunkwise import _native
 paths = [sys.argv[1]] * 1_000_000
-print("listing", flush=True)
 try:
+    print("listing", flush=True)
     # No line of Python runs between two files.
     max(_native.Listings(paths, 2), key=id)
 except KeyboardInterrupt:

@@ -89,6 +89,7 @@ pub fn names_to_list(py: Python<'_>, names: Vec<Entry>) -> PyResult<Bound<'_, Py
                 (kind, attributes)
             }
         };
+        let attributes = attributes.map(|names| PyTuple::new(py, names)).transpose()?;
         list.append((path, depth, kind, target, at, attributes, facts))?;
     }
     Ok(list)

@@ -11,13 +11,22 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from h5py import h5a, h5d
+from h5py import h5d
 
 from chunkwise import _native
 from chunkwise.errors import ChunkwiseError, UsageError
-from chunkwise.files.objects import HDF5_ERRORS, Entry, Kind, hdf5_reason, printable, walk
+from chunkwise.files.objects import (
+    HDF5_ERRORS,
+    Entry,
+    Kind,
+    decode_name,
+    hdf5_reason,
+    printable,
+    walk,
+)
 from chunkwise.files.unclosed import open_readable
 from chunkwise.handles.pending import flush_beside
+from chunkwise.inspection.attributes import attribute_names
 from chunkwise.inspection.collect import extent_of
 from chunkwise.inspection.native import dtype_of, type_of
 
@@ -32,8 +41,8 @@ class ListedObject(NamedTuple):
     kind : str
         ``group``, ``dataset`` or ``named_type``; ``hard_link`` for another name of an object met
         before; ``soft_link``, ``external_link``, ``user_link``; ``unreadable``.
-    attributes : int or None
-        How many attributes an object has; None of a link.
+    attributes : tuple of str
+        The names of an object's attributes, sorted; empty of a link.
     shape : tuple of int or None
         Of a dataset; None of others, and of a null dataspace.
     dtype : numpy.dtype or None
@@ -46,7 +55,7 @@ class ListedObject(NamedTuple):
 
     path: str
     kind: Kind
-    attributes: int | None = None
+    attributes: tuple[str, ...] = ()
     shape: tuple[int, ...] | None = None
     dtype: np.dtype[Any] | None = None
     chunks: tuple[int, ...] | None = None
@@ -147,7 +156,7 @@ def _asked(entry: Entry) -> ListedObject:
     if identifier is None:
         return ListedObject(path, kind, target=entry.target or entry.reason)
     try:
-        attributes = h5a.get_num_attrs(identifier)
+        attributes = tuple(map(decode_name, attribute_names(identifier)))
         if not isinstance(identifier, h5d.DatasetID):
             return ListedObject(path, kind, attributes)
         shape, _ = extent_of(identifier.get_space())

@@ -91,7 +91,8 @@ def _listed(file: h5py.File, found: list[_native.ListedName]) -> Listed:
             versions[path] = stored["datatype"][0] >> 4
             known = True
         if known:
-            facts = ObjectFacts(path, depth, kind, attributes, target=target, dataset=dataset)
+            count = None if attributes is None else len(attributes)
+            facts = ObjectFacts(path, depth, kind, count, target=target, dataset=dataset)
         else:
             if asked is None:
                 asked = _by_address(file, paths)
