@@ -52,6 +52,7 @@ GROUPS: Final = {
     "Programs that use h5py": ("patch_h5py", "unpatch_h5py", "patch_stats"),
     "Measure, explain, repair": (
         "inspect",
+        "list_many",
         "view",
         "bench",
         "advise",
@@ -78,6 +79,7 @@ RECORDS: Final = {
         inspection,
         ("FileFacts", "ObjectFacts", "DatasetFacts", "Finding", "Fix"),
     ),
+    "What `list_many` gives": (inspection, ("FileListing", "ListedObject")),
     "What `bench` returns": (measure, ("Results", "Advice")),
     "What `advise` returns": (
         answer,

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from chunkwise.group import Group
     from chunkwise.indexing.api import index
     from chunkwise.inspection.inspection import inspect
+    from chunkwise.inspection.many import list_many
     from chunkwise.joined import Joined, open_many
     from chunkwise.measure.api import bench
     from chunkwise.patching import patch_h5py, patch_stats, unpatch_h5py
@@ -57,6 +58,7 @@ __all__ = [
     "hyperslab",
     "index",
     "inspect",
+    "list_many",
     "open",
     "open_many",
     "patch_h5py",
@@ -85,6 +87,7 @@ _LATER = {
         "fixing.api": ("fix",),
         "indexing.api": ("index",),
         "inspection.inspection": ("inspect",),
+        "inspection.many": ("list_many",),
         "joined": ("Joined", "open_many"),
         "patching": ("patch_h5py", "patch_stats", "unpatch_h5py"),
         "repacking": ("plan_repack", "repack"),

@@ -631,8 +631,8 @@ class StoredRecord(TypedDict):
     is_scale: bool
 
 # A path, the groups above it, what has that name, where it leads (a path), the address of an
-# object and how many attributes it has, and how a dataset is stored.  No attributes are known of
-# objects that libhdf5 has to describe.
+# object and the sorted names of its attributes, and how a dataset is stored.  No attributes are
+# known of objects that libhdf5 has to describe.
 ListedName = tuple[
     str,
     int,
@@ -641,7 +641,7 @@ ListedName = tuple[
     ],
     str | None,
     int | None,
-    int | None,
+    tuple[str, ...] | None,
     StoredRecord | None,
 ]
 
@@ -707,6 +707,19 @@ class Metadata:
 
         None where only libhdf5 knows which there are.
         """
+
+@final
+class Listings:
+    """Listings of many local files, by so many threads and without libhdf5; one for each path.
+
+    Each is what `Metadata.listing` gives, also None where there is no `Metadata`, or somebody
+    writes to the file; or why the file cannot be opened.  As many files are listed at a time as
+    fit memory, and for no longer than one waits after Ctrl-C.
+    """
+
+    def __new__(cls, paths: Sequence[str], threads: int) -> Listings: ...
+    def __iter__(self) -> Listings: ...
+    def __next__(self) -> list[ListedName] | OSError | None: ...
 
 @final
 class Visit:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from chunkwise.errors import CrashedError, FileFormatError
-from chunkwise.files.contained import contained, contained_each, contained_files
+from chunkwise.files.contained import batches, contained, contained_each, contained_files
 from tests.support.processes import descriptors
 
 
@@ -63,6 +63,27 @@ def test_one_crash_among_small_files_is_theirs_alone(tmp_path: Path) -> None:
     # The others of its process were worked on again, each alone.
     assert len({one.result for one in found[:16]}) == 1
     assert len({one.result for one in found[16:32]}) == 15
+
+
+@pytest.mark.parametrize(
+    ("count", "at_once", "most"),
+    [(0, 2, 0), (10, 2, 10), (100, 2, 16), (300, 2, 37), (2700, 2, 64), (2700, 64, 16)],
+)
+def test_of_many_small_files_more_share_a_child(count: int, at_once: int, most: int) -> None:
+    files = [(str(number), 1000) for number in range(count)]
+    found = list(batches(files, at_once))
+    assert max(map(len, found), default=0) == most
+    assert [file for batch in found for file in batch] == files
+
+
+def test_large_files_have_a_child_alone() -> None:
+    files = [("a", 1), ("b", 9 << 20), ("c", 1), ("d", 2 << 20), ("e", 3 << 20)]
+    assert [[name for name, _ in batch] for batch in batches(files, 1)] == [
+        ["a"],
+        ["b"],
+        ["c", "d"],
+        ["e"],
+    ]
 
 
 def children() -> set[int]:

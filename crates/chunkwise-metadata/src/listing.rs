@@ -47,12 +47,12 @@ pub enum Found {
 
 /// What is known of an object.
 pub enum Shown {
-    /// A group, with so many attributes.
-    Group(usize),
+    /// A group, and the names of its attributes, in their order.
+    Group(Vec<String>),
     /// A committed type.
-    Datatype(usize),
+    Datatype(Vec<String>),
     /// A dataset.
-    Dataset(usize, Box<Facts>),
+    Dataset(Vec<String>, Box<Facts>),
     /// Only libhdf5 says it.
     Left(Kind),
 }
@@ -174,17 +174,18 @@ impl Listing<'_> {
         }
         self.known.insert(address);
         let attributes = object.attributes().ok();
-        let shown = match (kind, &attributes) {
+        let all = attributes.as_deref().unwrap_or_default();
+        let shown = match (kind, attributes.as_ref().and_then(|_| names_of(all))) {
             (Kind::Unknown, _) => return None,
-            (Kind::Group, Some(all)) => Shown::Group(all.len()),
-            (Kind::Datatype, Some(all)) => Shown::Datatype(all.len()),
-            (Kind::Dataset, Some(all)) => match self.facts(&object, all) {
-                Some(facts) => Shown::Dataset(all.len(), Box::new(facts)),
+            (Kind::Group, Some(names)) => Shown::Group(names),
+            (Kind::Datatype, Some(names)) => Shown::Datatype(names),
+            (Kind::Dataset, Some(names)) => match self.facts(&object, all) {
+                Some(facts) => Shown::Dataset(names, Box::new(facts)),
                 None => Shown::Left(kind),
             },
             (_, None) => Shown::Left(kind),
         };
-        for attribute in attributes.iter().flatten() {
+        for attribute in all {
             self.lead_of(attribute)?;
         }
         if kind != Kind::Group {
@@ -313,6 +314,11 @@ fn number_of(index: ChunkIndex) -> i32 {
         ChunkIndex::ExtensibleArray(_) => 4,
         ChunkIndex::BTree2(_) => 5,
     }
+}
+
+/// The names of attributes; None where one is not UTF-8.
+fn names_of(attributes: &[Attribute]) -> Option<Vec<String>> {
+    attributes.iter().map(|one| str::from_utf8(&one.name).ok().map(Into::into)).collect()
 }
 
 /// Whether this attribute makes its dataset a dimension scale.

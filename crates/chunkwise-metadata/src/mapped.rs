@@ -5,11 +5,10 @@
 //! (`routing/elsewhere.py`), for any file that h5py has open.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use chunkwise_engine::platform::{FileKey, Identity, open_without_waiting};
+use chunkwise_engine::platform::{FileKey, Identity, is_locked, open_without_waiting};
 use chunkwise_engine::{MappedSource, Source, VirtualDataset};
 use chunkwise_format::{
     Datatype, Kind, Layout, Object, Selection, Slab, Target, Value, VirtualMapping,
@@ -78,10 +77,9 @@ impl Metadata {
         own: &Path,
         shape: &[u64],
         gap: u64,
-        is_locked: &dyn Fn(&File) -> bool,
     ) -> Result<Mapped, String> {
         let (files, absent) = <(Vec<FileKey>, Absent)>::default();
-        let mut finder = Finder { is_locked, gap, files, absent, sources: 0 };
+        let mut finder = Finder { gap, files, absent, sources: 0 };
         let source = finder.dataset(self, address, own, Dims::from_slice(shape), 0)?;
         let Finder { files, absent, .. } = finder;
         Ok(Mapped { source, files, absent })
@@ -89,8 +87,7 @@ impl Metadata {
 }
 
 /// What is found for a dataset, and all to which it leads.
-struct Finder<'f> {
-    is_locked: &'f dyn Fn(&File) -> bool,
+struct Finder {
     gap: u64,
     files: Vec<FileKey>,
     absent: Absent,
@@ -110,7 +107,7 @@ struct Place<'m> {
     found: Vec<MappedSource>,
 }
 
-impl Finder<'_> {
+impl Finder {
     fn dataset(
         &mut self,
         metadata: &Metadata,
@@ -279,7 +276,7 @@ impl Finder<'_> {
         };
         let file = open_without_waiting(path);
         let file = file.map_err(|error| failed(&format!("cannot be opened: {error}")))?;
-        if (self.is_locked)(&file) {
+        if is_locked(&file) {
             return Err(failed(&"is locked by a writer"));
         }
         let key = Identity::of(&file).map_err(|error| failed(&error))?.key;

@@ -4,8 +4,6 @@
 //! them for it, and need not have their filters.
 
 use std::ffi::{c_char, c_uint};
-use std::fs::File;
-use std::os::fd::AsRawFd;
 
 use chunkwise_engine::platform::{Identity, open_without_waiting};
 use chunkwise_libhdf5::binding::{Api, Handle, ObjectInfo, hid_t, shape_of};
@@ -51,7 +49,7 @@ pub unsafe fn mapped(bound: &Bound, api: &Api, id: hid_t, name: &str) -> Result<
     let status = unsafe { (api.H5Gget_objinfo)(id, c".".as_ptr(), false, &raw mut info) };
     api.checked("H5Gget_objinfo", status).map_err(|error| error.to_string())?;
     let metadata = Metadata::of_storage(storage).ok_or("its file is unusual")?;
-    metadata.mapped(info.address(), &own, &shape, gap, &is_locked)
+    metadata.mapped(info.address(), &own, &shape, gap)
 }
 
 /// How many sources may be missing before there are no more; a reason where the program sees the
@@ -79,18 +77,6 @@ unsafe fn gap_of(bound: &Bound, api: &Api, id: hid_t) -> Result<u64, Unsuited> {
     match prefix_len {
         0 => Ok(gap),
         _ => Err(Unsuited::Reason("the program says where its sources are".into())),
-    }
-}
-
-/// Whether another process has locked a file, so that libhdf5 would not open it.
-fn is_locked(file: &File) -> bool {
-    // SAFETY: a descriptor that is open.
-    let lock = |how| unsafe { libc::flock(file.as_raw_fd(), how) } == 0;
-    // Some file systems have no locks.
-    let refused = || std::io::Error::last_os_error().kind() == std::io::ErrorKind::WouldBlock;
-    match lock(libc::LOCK_SH | libc::LOCK_NB) {
-        true => !lock(libc::LOCK_UN),
-        false => refused(),
     }
 }
 

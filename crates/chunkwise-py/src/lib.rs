@@ -16,6 +16,7 @@ mod index;
 mod interrupts;
 mod library;
 mod listing;
+mod listings;
 mod metadata;
 mod names;
 mod netcdf;
@@ -148,6 +149,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<library::PyLibrary>()?;
     m.add_class::<metadata::PyMetadata>()?;
     m.add_class::<metadata::PyVisit>()?;
+    m.add_class::<listings::PyListings>()?;
     m.add_class::<dataset::PyDataset>()?;
     m.add_class::<walk::PyWalk>()?;
     m.add_class::<whole::PyWholeChunks>()?;

@@ -12,6 +12,7 @@ use chunkwise_libhdf5::{
 };
 use chunkwise_measure::{OpenDataset, Properties};
 use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -234,16 +235,16 @@ pub fn file_object<'py>(
 /// A `ChunkCensus` (see `_native.pyi`).
 pub fn census_to_dict(py: Python<'_>, census: ChunkCensus) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
-    dict.set_item("index_type", census.index_type)?;
-    dict.set_item("allocated", census.allocated)?;
-    dict.set_item("stored_nbytes", census.stored_nbytes)?;
-    dict.set_item("sizes", census.sizes)?;
-    dict.set_item("unfiltered", census.unfiltered)?;
-    dict.set_item("masked", census.masked)?;
+    dict.set_item(intern!(py, "index_type"), census.index_type)?;
+    dict.set_item(intern!(py, "allocated"), census.allocated)?;
+    dict.set_item(intern!(py, "stored_nbytes"), census.stored_nbytes)?;
+    dict.set_item(intern!(py, "sizes"), census.sizes)?;
+    dict.set_item(intern!(py, "unfiltered"), census.unfiltered)?;
+    dict.set_item(intern!(py, "masked"), census.masked)?;
     let placement = census.placement.map(|found| {
         let ChunkPlacement { covered_elements, pairs, adjacent, backward, span_nbytes } = found;
         (covered_elements, pairs, adjacent, backward, span_nbytes)
     });
-    dict.set_item("placement", placement)?;
+    dict.set_item(intern!(py, "placement"), placement)?;
     Ok(dict)
 }

@@ -5,20 +5,15 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chunkwise_engine::platform::{Descriptor, borrowed};
-use chunkwise_format::{
-    Attribute, Class, Dataspace, FormatError, Kind, Layout, Object, Target, Value,
-};
-use chunkwise_metadata::{
-    Account, Entry, Facts, Found, Metadata, Opens, Shown, StoredFacts, Values, Visit, trimmed,
-    type_of,
-};
+use chunkwise_format::{Attribute, Class, Dataspace, FormatError, Kind, Layout, Object, Target};
+use chunkwise_metadata::{Account, Metadata, Opens, Values, Visit, trimmed, type_of};
 use numpy::PyArrayDescr;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::dataset::PyDataset;
 use crate::errors::raise;
-use crate::library::census_to_dict;
+use crate::listings::names_to_list;
 use crate::storage::PyStorage;
 
 /// Of a dataset with more chunks, those that are read are looked up.
@@ -180,41 +175,7 @@ impl PyMetadata {
     /// libhdf5 knows which there are.
     fn listing<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
         let Some(found) = py.detach(|| self.metadata.listing()) else { return Ok(None) };
-        let list = PyList::empty(py);
-        for Entry { path, depth, found } in found {
-            let (mut target, mut at, mut facts) = (None, None, None);
-            let (kind, attributes) = match found {
-                Found::Again(first) => {
-                    target = Some(PyString::new(py, &first));
-                    ("hard_link", None)
-                }
-                Found::Soft(to) => {
-                    target = Some(PyString::new(py, &to));
-                    ("soft_link", None)
-                }
-                Found::External(file, to) => {
-                    target = Some(PyString::new(py, &format!("{file}:{to}")));
-                    ("external_link", None)
-                }
-                Found::Other => ("user_link", None),
-                Found::Object(address, shown) => {
-                    at = Some(address);
-                    match shown {
-                        Shown::Group(attributes) => ("group", Some(attributes)),
-                        Shown::Datatype(attributes) => ("named_type", Some(attributes)),
-                        Shown::Dataset(attributes, found) => {
-                            facts = Some(facts_to_dict(py, *found)?);
-                            ("dataset", Some(attributes))
-                        }
-                        Shown::Left(Kind::Group) => ("group", None),
-                        Shown::Left(Kind::Dataset) => ("dataset", None),
-                        Shown::Left(_) => ("named_type", None),
-                    }
-                }
-            };
-            list.append((path, depth, kind, target, at, attributes, facts))?;
-        }
-        Ok(Some(list))
+        names_to_list(py, found).map(Some)
     }
 }
 
@@ -246,38 +207,6 @@ impl PyVisit {
         }
         Ok(Some(list))
     }
-}
-
-/// A `StoredRecord` (see `_native.pyi`).
-fn facts_to_dict(py: Python<'_>, facts: Facts) -> PyResult<Bound<'_, PyDict>> {
-    let Facts { datatype, shape, max_shape, stored, filters, fill, scales, is_scale } = facts;
-    let found = PyDict::new(py);
-    found.set_item("datatype", PyBytes::new(py, &datatype))?;
-    found.set_item("shape", shape.map(|shape| PyTuple::new(py, &shape)).transpose()?)?;
-    found.set_item("max_shape", PyTuple::new(py, max_shape)?)?;
-    let (layout, nbytes) = match stored {
-        StoredFacts::Compact(nbytes) => ("compact", nbytes),
-        StoredFacts::Contiguous(nbytes) => ("contiguous", nbytes),
-        StoredFacts::Chunked(chunk, census) => {
-            found.set_item("chunk", PyTuple::new(py, &chunk)?)?;
-            let nbytes = census.stored_nbytes.unwrap_or(0);
-            found.set_item("census", census_to_dict(py, census)?)?;
-            ("chunked", nbytes)
-        }
-    };
-    found.set_item("layout", layout)?;
-    found.set_item("stored_nbytes", nbytes)?;
-    found.set_item("filters", PyTuple::new(py, filters)?)?;
-    found.set_item("fill_times", (fill.allocated, fill.written))?;
-    let value = match fill.value {
-        Value::Undefined => None,
-        Value::Default => Some(PyBytes::new(py, b"")),
-        Value::Given(bytes) => Some(PyBytes::new(py, &bytes)),
-    };
-    found.set_item("fill", value)?;
-    found.set_item("scales", PyTuple::new(py, scales)?)?;
-    found.set_item("is_scale", is_scale)?;
-    Ok(found)
 }
 
 fn damaged(py: Python<'_>, error: &FormatError) -> PyErr {

@@ -16,7 +16,7 @@ import sys
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -35,9 +35,13 @@ _CRASHED = (
     "that is a fault of the library, which a damaged file may bring about, or a sound one; read "
     "it with another version of HDF5"
 )
-# A child gets up to this many files and bytes; a larger file has a child alone.
-_TOGETHER: Final = 16
+# A child gets up to this many bytes; a larger file has a child alone.
 _TOGETHER_NBYTES: Final = 4 << 20
+# And this many files.  To begin, it takes as long as `inspect` takes for about 16 small ones; of
+# many files it gets more, as long as no processor waits at the end.
+_LEAST_TOGETHER: Final = 16
+_MOST_TOGETHER: Final = 64
+_CHILDREN_EACH: Final = 4
 # Results that wait for an earlier one, for each child at work: memory is bounded by it.
 _AHEAD = 4
 
@@ -104,12 +108,11 @@ def contained_each(
 
 
 def contained_files(
-    work: Callable[[str], Result], paths: Iterable[str], at_once: int, limit_s: float | None = None
+    work: Callable[[str], Result], paths: Sequence[str], at_once: int, limit_s: float | None = None
 ) -> Iterator[Outcome[Result]]:
     """Work on file after file in children; small files share one, if none of them crashes."""
-    together = [
-        [path for path, _ in batch] for batch in batches((one, _size(one)) for one in paths)
-    ]
+    sizes = [(path, _size(path)) for path in paths]
+    together = [[path for path, _ in batch] for batch in batches(sizes, at_once)]
     works = ((partial(_each, work, batch), printable(batch[0])) for batch in together)
     outcomes = contained_each(works, at_once, limit_s)
     for batch, outcome in zip(together, outcomes, strict=True):
@@ -123,13 +126,15 @@ def contained_files(
             yield from contained_each(alone, at_once, limit_s)
 
 
-def batches(files: Iterable[tuple[str, int]]) -> Iterator[list[tuple[str, int]]]:
+def batches(files: Sequence[tuple[str, int]], at_once: int) -> Iterator[list[tuple[str, int]]]:
     """Put small files that follow each other together: a child takes longer to begin than they."""
     # A file is a path and its size.
+    share = len(files) // (_CHILDREN_EACH * at_once)
+    most = min(max(share, _LEAST_TOGETHER), _MOST_TOGETHER)
     batch: list[tuple[str, int]] = []
     nbytes = 0
     for file in files:
-        if batch and (len(batch) == _TOGETHER or nbytes + file[1] > _TOGETHER_NBYTES):
+        if batch and (len(batch) == most or nbytes + file[1] > _TOGETHER_NBYTES):
             yield batch
             batch, nbytes = [], 0
         batch.append(file)

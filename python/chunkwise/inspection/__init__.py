@@ -11,16 +11,20 @@ if TYPE_CHECKING:
     from chunkwise.inspection.facts import DatasetFacts, FileFacts, ObjectFacts
     from chunkwise.inspection.finding import Finding
     from chunkwise.inspection.inspection import inspect
+    from chunkwise.inspection.many import FileListing, ListedObject, list_many
     from chunkwise.remedy.fix import Fix
 
 __all__ = [
     "DatasetFacts",
     "FileFacts",
+    "FileListing",
     "Finding",
     "Fix",
+    "ListedObject",
     "ObjectFacts",
     "dataset_facts",
     "inspect",
+    "list_many",
 ]
 
 __getattr__, __dir__ = attach(
@@ -32,6 +36,9 @@ __getattr__, __dir__ = attach(
         "Fix": "chunkwise.remedy.fix",
         "ObjectFacts": "chunkwise.inspection.facts",
         "dataset_facts": "chunkwise.inspection.collect",
+        "FileListing": "chunkwise.inspection.many",
+        "ListedObject": "chunkwise.inspection.many",
         "inspect": "chunkwise.inspection.inspection",
+        "list_many": "chunkwise.inspection.many",
     },
 )

@@ -91,7 +91,8 @@ def _listed(file: h5py.File, found: list[_native.ListedName]) -> Listed:
             versions[path] = stored["datatype"][0] >> 4
             known = True
         if known:
-            facts = ObjectFacts(path, depth, kind, attributes, target=target, dataset=dataset)
+            count = None if attributes is None else len(attributes)
+            facts = ObjectFacts(path, depth, kind, count, target=target, dataset=dataset)
         else:
             if asked is None:
                 asked = _by_address(file, paths)
@@ -116,7 +117,7 @@ def _by_address(file: h5py.File, paths: Mapping[int, str]) -> dict[Address, str]
 
 def _dataset(stored: _native.StoredRecord, paths: Mapping[int, str]) -> DatasetFacts | None:
     """The facts about a dataset; None where libhdf5 has to say them."""
-    kind = _type(stored["datatype"])
+    kind = type_of(stored["datatype"])
     allocated, written = stored["fill_times"]
     allocation_time = _ALLOCATION_TIMES[allocated] if allocated < len(_ALLOCATION_TIMES) else None
     fill = None if kind is None else _fill(kind, stored["fill"])
@@ -159,29 +160,42 @@ def _dataset(stored: _native.StoredRecord, paths: Mapping[int, str]) -> DatasetF
     )
 
 
-class _Type(NamedTuple):
+class StoredType(NamedTuple):
+    """What a type's message says."""
+
     words: str
     order: ByteOrder | None
     itemsize: int
     variable_length: bool
+    dtype: np.dtype[Any] | None  # As h5py has it; None of one that it does not know
     plain: np.dtype[Any] | None  # Of numbers; None of others
 
 
 @lru_cache(maxsize=1000)
-def _type(message: bytes) -> _Type | None:
+def type_of(message: bytes) -> StoredType | None:
     """What libhdf5 makes of a type's message; None where that is nothing."""
     try:
         datatype = h5t.decode(_ENCODED + message)
         words = describe(datatype)
         # Not what only looks like a number, such as an enumeration.
-        plain = datatype.dtype if words in _NUMBERS else None
-        variable_length = has_variable_length(datatype)
-        return _Type(words, byte_order(datatype), datatype.get_size(), variable_length, plain)
+        dtype = dtype_of(datatype)
+        plain = dtype if words in _NUMBERS else None
+        order, nbytes = byte_order(datatype), datatype.get_size()
+        return StoredType(words, order, nbytes, has_variable_length(datatype), dtype, plain)
     except HDF5_ERRORS:
         return None
 
 
-def _fill(kind: _Type, value: bytes | None) -> str | None:
+def dtype_of(datatype: h5t.TypeID) -> np.dtype[Any] | None:
+    """What h5py makes of a type; None of one that it does not know."""
+    try:
+        found: np.dtype[Any] = datatype.dtype
+        return found
+    except HDF5_ERRORS:
+        return None
+
+
+def _fill(kind: StoredType, value: bytes | None) -> str | None:
     """The fill value in words; None where libhdf5 has to convert it."""
     if not value:
         return "undefined" if value is None else "default"

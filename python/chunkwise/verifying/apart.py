@@ -78,7 +78,7 @@ def verify_apart(
     """Verify files in other processes."""
     # Here, so that not every child has to find it.
     library()
-    together = list(batches(files))
+    together = list(batches(files, jobs))
     threads = _native.thread_count()
 
     def work(number: int, batch: list[tuple[str, int]]) -> Callable[[], list[Checked]]:

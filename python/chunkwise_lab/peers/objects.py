@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import zlib
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -106,24 +104,11 @@ def metadata(reader: str, folder: str) -> Task:
             )
         return len(found)
 
-    def listed(path: str) -> int:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            found = _native.Metadata.of_descriptor(descriptor)
-            names = None if found is None else found.listing()
-        finally:
-            os.close(descriptor)
-        # The root is one of them.
-        return walked(path) if names is None else len(names) - 1
-
-    count = _native.thread_count()
-
     def read() -> int:
         if reader == "h5py":
             return sum(map(walked, paths))
-        with ThreadPoolExecutor(count) as threads:
-            shares = [paths[number::count] for number in range(count)]
-            return sum(threads.map(lambda share: sum(map(listed, share)), shares))
+        # The root is one of them.
+        return sum(len(listed.objects) - 1 for listed in chunkwise.list_many(paths))
 
     yield lambda: timed(read)
 

@@ -119,6 +119,19 @@ pub fn open_without_waiting(path: &Path) -> io::Result<File> {
     File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)
 }
 
+/// Whether somebody else, perhaps in this process, has locked a file for writing, so that libhdf5
+/// would not open it.
+pub fn is_locked(file: &File) -> bool {
+    // SAFETY: a descriptor that is open.
+    let lock = |how| unsafe { libc::flock(file.as_raw_fd(), how) } == 0;
+    // Some file systems have no locks.
+    let refused = || io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock;
+    match lock(libc::LOCK_SH | libc::LOCK_NB) {
+        true => !lock(libc::LOCK_UN),
+        false => refused(),
+    }
+}
+
 /// A path as libhdf5 and netCDF-C take it.
 pub fn path_bytes(path: &Path) -> Cow<'_, [u8]> {
     Cow::Borrowed(path.as_os_str().as_bytes())
