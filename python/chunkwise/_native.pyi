@@ -646,6 +646,48 @@ ListedName = tuple[
 ]
 
 @final
+class Superblock:
+    """What the superblock of a file states, whether or not libhdf5 opens the file."""
+
+    @staticmethod
+    def of_descriptor(descriptor: int) -> Superblock | None:
+        """That of the file that a descriptor has open; None where none can be read.
+
+        It is cut off, or of no known version.  Raises OSError.
+        """
+    @property
+    def offset(self) -> int:
+        """Where it begins: the size of the user block."""
+    @property
+    def version(self) -> int:
+        """0 to 3."""
+    @property
+    def is_sound(self) -> bool:
+        """Whether its checksum is right; versions 0 and 1 have none."""
+    @property
+    def flags(self) -> tuple[Literal["write", "swmr"], ...]:
+        """Marks of a writer that has not closed the file; version 3 alone has them."""
+    @property
+    def end(self) -> int:
+        """Where the file ends by its own account, in bytes from its first one.
+
+        libhdf5 writes it when it flushes or closes the file, and not while it writes for SWMR
+        readers: there the file grows beyond it.
+        """
+    def closed(self, nbytes: int) -> bytes | None:
+        """Its bytes as a proper close of a file of `nbytes` bytes leaves them.
+
+        The marks are gone, and the file ends where it does, if that is beyond `end`.  None before
+        version 3.
+        """
+
+def signature_offset(descriptor: int) -> int | None:
+    """Where HDF5's signature stands in an open file: the size of the user block.
+
+    None without one.  Raises OSError.
+    """
+
+@final
 class Metadata:
     """The metadata of a local HDF5 file, read without libhdf5."""
 

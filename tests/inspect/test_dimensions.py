@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from h5py import h5a, h5r, h5s, h5t
 
+from chunkwise.files.dimensions import is_scale
 from chunkwise.files.objects import walk
-from chunkwise.inspection.dimensions import dimension_names, is_scale
+from chunkwise.inspection.dimensions import dimension_names
 from tests.support.inspect_files import make_netcdf
 
 Names = dict[str, tuple[str | None, ...] | None]

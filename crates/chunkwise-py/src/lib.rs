@@ -26,6 +26,7 @@ mod repack;
 mod selection;
 mod settings;
 mod storage;
+mod superblock;
 mod table;
 mod tree;
 mod under_way;
@@ -150,6 +151,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<metadata::PyMetadata>()?;
     m.add_class::<metadata::PyVisit>()?;
     m.add_class::<listings::PyListings>()?;
+    m.add_class::<superblock::PySuperblock>()?;
+    m.add_function(wrap_pyfunction!(superblock::signature_offset, m)?)?;
     m.add_class::<dataset::PyDataset>()?;
     m.add_class::<walk::PyWalk>()?;
     m.add_class::<whole::PyWholeChunks>()?;

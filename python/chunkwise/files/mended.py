@@ -21,17 +21,14 @@ from typing import Final, NamedTuple
 import h5py
 from h5py import h5g
 
+from chunkwise import _native
 from chunkwise.files.native import damaged_metadata
 from chunkwise.files.objects import open_at
-from chunkwise.files.superblock import (
-    HDF5_SIGNATURE,
-    checksum,
-    exceeds_stated_end,
-    read_superblock,
-)
+from chunkwise.files.superblock import exceeds_stated_end, read_superblock
 from chunkwise.files.unclosed import Patch, closed_patch, copy_patched, open_patched
 from chunkwise.names import HDF5_ERRORS
 
+_SIGNATURE: Final = b"\x89HDF\r\n\x1a\n"
 _HEAD_NBYTES: Final = 128
 # A file that states to be longer than this has a damaged statement.
 _MOST_TIMES: Final = 1 << 10
@@ -52,7 +49,7 @@ class Mended(NamedTuple):
 
 def readable_patches(path: str | os.PathLike[str]) -> tuple[Patch, ...]:
     """Give the bytes with which libhdf5 opens a file that it refuses, for whatever reason."""
-    patch = closed_patch(path, read_superblock(path))
+    patch = closed_patch(path)
     if patch is not None:
         return (patch,)
     found = mended(path)
@@ -142,7 +139,7 @@ def _without_root(found: Mended, nbytes: int) -> Mended:
     address, end = nbytes - base, end + len(_EMPTY_GROUP)
     if version >= 2:
         made = content[:begin] + struct.pack("<4Q", base, beside, end, address)
-        made += checksum(made)
+        made += _checksum(made)
     else:
         made = content[:begin] + struct.pack("<4Q", base, beside, end, last)
         made += struct.pack("<2Q2I2Q", 0, address, 0, 0, 0, 0)
@@ -150,9 +147,14 @@ def _without_root(found: Mended, nbytes: int) -> Mended:
     return Mended(patches, "its root group is lost, with the names in it", lacks_root=True)
 
 
+def _checksum(body: bytes) -> bytes:
+    """Give the four bytes that stand behind metadata of the newer format."""
+    return struct.pack("<I", _native.metadata_checksum(body))
+
+
 # Its messages: link info (no heap, no index) and group info.
 _EMPTY: Final = b"OHDR\2\0\x1c" + b"\2\x12\0\0\0\0" + b"\xff" * 16 + b"\x0a\2\0\0\0\0"
-_EMPTY_GROUP: Final = _EMPTY + checksum(_EMPTY)
+_EMPTY_GROUP: Final = _EMPTY + _checksum(_EMPTY)
 
 
 def has_lost_root(path: str | os.PathLike[str]) -> bool:
@@ -203,9 +205,9 @@ def _patches(path: str | os.PathLike[str]) -> Iterator[Mended]:
             head = stream.read(_HEAD_NBYTES)
         if len(head) < 48:
             return
-        signed = head.startswith(HDF5_SIGNATURE)
+        signed = head.startswith(_SIGNATURE)
         # One damaged byte is no reason to miss it, and of other bytes nothing is known.
-        alike = sum(a == b for a, b in zip(head, HDF5_SIGNATURE, strict=False))
+        alike = sum(a == b for a, b in zip(head, _SIGNATURE, strict=False))
         if not signed and alike < 5:
             continue
         end = nbytes - offset
@@ -230,9 +232,9 @@ def _newer(offset: int, head: bytes, version: int, end: int, more: str) -> Itera
         ("its superblock did not say where the root group is", 48, _UNDEFINED),
     ):
         for at in _bases(base, offset, end):
-            body = HDF5_SIGNATURE + bytes((version, 8, 8, 0))
+            body = _SIGNATURE + bytes((version, 8, 8, 0))
             body += struct.pack("<4Q", at, beside, end + at, address)
-            patch = Patch(offset, body + checksum(body))
+            patch = Patch(offset, body + _checksum(body))
             is_end = said is ends and not more
             yield Mended((patch,), more + said, offset + stated - base, is_end)
 
@@ -262,7 +264,7 @@ def _older(offset: int, head: bytes, version: int, end: int, more: str) -> Itera
         ("its superblock did not say where the root group is", (4, 16), _UNDEFINED, usual),
     ):
         for at in _bases(base, offset, end):
-            fixed = HDF5_SIGNATURE + bytes((version, 0, 0, 0, 0, 8, 8, 0))
+            fixed = _SIGNATURE + bytes((version, 0, 0, 0, 0, 8, 8, 0))
             fixed += struct.pack("<2HI", *leaves, 0)
             # Half as many chunks as a node of version 1 has by default.
             fixed += head[24:begin] if said is ends else struct.pack("<2H", 32, 0)[: 4 * version]

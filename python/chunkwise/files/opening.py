@@ -23,7 +23,7 @@ import h5py
 from h5py import h5d, h5f, h5g, h5l, h5o, h5p, h5t
 from h5py._hl.files import make_fapl, make_fcpl
 
-from chunkwise import system
+from chunkwise import _native, system
 from chunkwise.errors import (
     BusyError,
     ChunkwiseError,
@@ -36,6 +36,7 @@ from chunkwise.errors import (
     UsageError,
     like,
 )
+from chunkwise.files.formats import is_zarr, what_it_is
 from chunkwise.files.objects import (
     HDF5_ERRORS,
     decode_name,
@@ -45,7 +46,7 @@ from chunkwise.files.objects import (
     walk,
     walk_datasets,
 )
-from chunkwise.files.superblock import hdf5_offset, is_zarr, read_superblock, what_it_is
+from chunkwise.files.superblock import read_superblock
 from chunkwise.names import is_url, shown_url
 from chunkwise.words import counted
 
@@ -244,7 +245,7 @@ def _signature_offset(path: Path) -> int:
             raise FileFormatError(f"{where}: not a regular file; copy its content to one first")
         with path.open("rb") as stream:
             head = stream.read(64)
-            offset = hdf5_offset(stream, status.st_size)
+            offset = _native.signature_offset(stream.fileno())
     except FileFormatError:
         raise
     except (FileNotFoundError, NotADirectoryError) as error:

@@ -31,7 +31,7 @@ from chunkwise import _native, system
 from chunkwise.errors import BusyError, UnclosedFileError
 from chunkwise.files.objects import HDF5_ERRORS
 from chunkwise.files.opening import open_h5
-from chunkwise.files.superblock import Superblock, read_superblock
+from chunkwise.files.superblock import read_superblock
 
 # The largest that the operating system knows (off_t).
 _LAST_OFFSET: Final = (1 << 63) - 1
@@ -91,11 +91,13 @@ class Patch(NamedTuple):
         return self.at + len(self.content)
 
 
-def closed_patch(path: str | os.PathLike[str], superblock: Superblock | None) -> Patch | None:
+def closed_patch(path: str | os.PathLike[str]) -> Patch | None:
     """Give the superblock that a file would have had its writer closed it; None if it did."""
+    superblock = read_superblock(path)
     if superblock is None or not superblock.flags:
         return None
-    return Patch(superblock.offset, superblock.closed(Path(path).stat().st_size))
+    content = superblock.closed(Path(path).stat().st_size)
+    return None if content is None else Patch(superblock.offset, content)
 
 
 class ReadOnlyFile(Positioned):
@@ -194,13 +196,11 @@ def open_unclosed(path: str | os.PathLike[str]) -> h5py.File | None:
     # adds later is not seen.  (libhdf5's own way, ``swmr=True``, would see it.  But where a piece
     # of metadata is damaged it tries a hundred times, each time after twice the wait, which never
     # ends.)  What a crashed writer had not flushed is missing, and objects may be unreadable.
-    superblock = read_superblock(path)
-    if superblock is None or not superblock.flags:
-        return None
     try:
-        if _is_locked(path):
+        patch = closed_patch(path)
+        if patch is None or _is_locked(path):
             return None
-        return open_patched(path, closed_patch(path, superblock))
+        return open_patched(path, patch)
     except HDF5_ERRORS:
         return None
 

@@ -9,16 +9,10 @@ import h5py
 import numpy as np
 from h5py import h5a
 
+from chunkwise.files.dimensions import HIDDEN
 from chunkwise.files.objects import HDF5_ERRORS, decode_name, hdf5_reason
 from chunkwise.inspection.attributes import attribute_names
 
-# What HDF5's dimension scales and netCDF-4 keep for themselves.
-_OWN: Final = frozenset(
-    (
-        *("CLASS", "NAME", "REFERENCE_LIST", "DIMENSION_LIST"),
-        *("_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict", "_NCProperties"),
-    )
-)
 NO_JSON: Final = "an attribute of a type that JSON has not"
 FILL: Final = "_FillValue"
 DIMENSIONS: Final = "_ARRAY_DIMENSIONS"
@@ -40,7 +34,7 @@ def attributes_of(identifier: Any) -> tuple[dict[str, Any], dict[str, str]]:
             lacks = isinstance(error, TypeError | NotImplementedError)
             lost[name] = NO_JSON if lacks else f"HDF5 cannot read it ({hdf5_reason(error)})"
             continue
-        if name in _OWN:
+        if name in HIDDEN:
             continue
         try:
             name.encode("utf-8")

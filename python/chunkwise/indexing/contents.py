@@ -11,10 +11,10 @@ import h5py
 from h5py import h5a
 
 from chunkwise.errors import CorruptDataError
+from chunkwise.files.dimensions import NOT_ITS_COORDINATE, Named, all_named
 from chunkwise.files.objects import HDF5_ERRORS, Entry, encode_name, hdf5_reason, walk
 from chunkwise.indexing.arrays import UnfitError, Variable
 from chunkwise.indexing.attributes import DIMENSIONS, FILL, attributes_of, wider
-from chunkwise.indexing.netcdf import Dimensions, is_dimension_only, shown_name
 from chunkwise.indexing.records import LeftOut
 from chunkwise.indexing.variables import Limits, variable_of
 from chunkwise.names import printable
@@ -50,7 +50,7 @@ def contents_of(
         check()
         entries.append(entry)
     # What has no path gives none to others.
-    names = Dimensions([one for one in entries if one.linked])
+    names = all_named([one for one in entries if one.linked])
     for entry in entries:
         check()
         _add(found, entry, names, limits)
@@ -64,15 +64,16 @@ def damaged_root(where: str, reason: str) -> CorruptDataError:
     return CorruptDataError(f"{where}: its root group: {reason}; copy or download the file again")
 
 
-def _add(found: Contents, entry: Entry, names: Dimensions, limits: Limits) -> None:
+def _add(found: Contents, entry: Entry, names: dict[str, Named], limits: Limits) -> None:
     try:
         if not entry.linked:
             raise UnfitError("only references lead to it: it has no path")
         if entry.kind == "group":
             _add_group(found, entry)
         elif entry.kind == "dataset":
-            if not is_dimension_only(entry.identifier):
-                _add_dataset(found, entry, names, limits)
+            # Others only stand for dimensions.
+            if entry.path in names:
+                _add_dataset(found, entry, names[entry.path], limits)
         elif entry.kind != "named_type":
             target = f" {printable(entry.target)}" if entry.target else ""
             why = entry.reason or f"it is {_LINKS[entry.kind]}{target}"
@@ -91,7 +92,9 @@ def _key(path: str) -> str:
         raise UnfitError("its name is no UTF-8") from None
     if any(part.startswith(".z") for part in path.split("/")):
         raise UnfitError("zarr keeps names that begin with .z for itself")
-    return shown_name(path)
+    group, _, name = path.strip("/").rpartition("/")
+    name = name.removeprefix(NOT_ITS_COORDINATE)
+    return f"{group}/{name}" if group else name
 
 
 def _add_group(found: Contents, entry: Entry) -> None:
@@ -101,16 +104,15 @@ def _add_group(found: Contents, entry: Entry) -> None:
     found.metadata[f"{prefix}.zattrs"] = attributes
 
 
-def _add_dataset(found: Contents, entry: Entry, names: Dimensions, limits: Limits) -> None:
+def _add_dataset(found: Contents, entry: Entry, named: Named, limits: Limits) -> None:
     key = _key(entry.path)
     if f"{key}/.zarray" in found.metadata or f"{key}/.zgroup" in found.metadata:
         raise UnfitError("zarr would have two objects of its name")
-    fill, shape = _fill(entry.identifier), names.shape(entry.path, entry.identifier)
-    variable = variable_of(key, entry.identifier, fill, shape, limits)
+    variable = variable_of(key, entry.identifier, _fill(entry.identifier), named.shape, limits)
     attributes = _attributes(found, entry)
     if variable.array["fill_value"] is not None:
         attributes.pop(FILL, None)
-    attributes[DIMENSIONS] = names.of(entry.path)
+    attributes[DIMENSIONS] = list(named.names)
     found.metadata[f"{key}/.zarray"] = variable.array
     found.metadata[f"{key}/.zattrs"] = attributes
     found.variables.append(variable)

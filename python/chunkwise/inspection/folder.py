@@ -14,12 +14,13 @@ from glob import has_magic
 from pathlib import Path
 from typing import Any
 
+from chunkwise import _native
 from chunkwise.errors import ChunkwiseError, FileFormatError, NotADatasetError
 from chunkwise.files.causes import verdict_of
 from chunkwise.files.contained import Outcome
+from chunkwise.files.formats import is_zarr
 from chunkwise.files.objects import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.files.opening import find_dataset, full_name, open_h5
-from chunkwise.files.superblock import hdf5_offset, is_zarr
 from chunkwise.inspection.facts import VERSION, FileFacts
 from chunkwise.inspection.finding import SEVERITIES, Finding, Severity, grouped, without
 from chunkwise.inspection.records import plain
@@ -333,7 +334,7 @@ def _is_hdf5(path: str, unreadable: dict[str, str]) -> bool:
             unreadable[path] = "the file is empty (0 bytes)"
             return False
         with Path(path).open("rb") as stream:
-            return hdf5_offset(stream, status.st_size) is not None
+            return _native.signature_offset(stream.fileno()) is not None
     except OSError as error:
         # A link that leads nowhere or to itself is no file.
         if error.errno not in (errno.ENOENT, errno.ELOOP):

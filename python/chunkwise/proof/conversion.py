@@ -16,10 +16,19 @@ from typing import Any, Final
 import h5py
 import numpy as np
 import numpy.typing as npt
-from h5py import h5a, h5d, h5ds, h5o, h5s, h5t
+from h5py import h5a, h5d, h5o, h5t
 
 from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.files.classic import Attribute, Header, UnknownHeaderError, Variable, read_header
+from chunkwise.files.dimensions import (
+    HIDDEN,
+    NOT_ITS_COORDINATE,
+    Members,
+    Stored,
+    Visible,
+    scales_of,
+    stored_of,
+)
 from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.files.objects import address_of, decode_name
 from chunkwise.files.opening import open_h5
@@ -31,17 +40,6 @@ from chunkwise.proof.structure import attribute_names
 
 # Bytes of a variable that are compared at a time.
 _PART_NBYTES: Final = 32 << 20
-# What netCDF-4 keeps in attributes of HDF5's, and shows to nobody.
-_HIDDEN: Final = frozenset(
-    {
-        *(b"CLASS", b"NAME", b"REFERENCE_LIST", b"DIMENSION_LIST", b"DIMENSION_LABELS"),
-        *(b"_Netcdf4Dimid", b"_Netcdf4Coordinates", b"_nc3_strict", b"_NCProperties"),
-    }
-)
-# Of a dimension without a variable.
-_ONLY_A_DIMENSION: Final = b"This is a netCDF dimension but not a netCDF variable"
-# Of a variable that is called as a dimension that it does not have.
-_APART: Final = b"_nc4_non_coord_"
 
 
 @contextmanager
@@ -82,6 +80,8 @@ class _Comparison:
 
     def run(self) -> None:
         self._members()
+        self._stored = {name: self._looked_at(name) for name in self._root}
+        self._visible = Visible([Members(self._stored.values())])
         self._attributes("/", self._root, self._header.attributes)
         for number in range(len(self._header.dimensions)):
             self._dimension(number)
@@ -111,36 +111,37 @@ class _Comparison:
         is_apart = one.name in dimensions and one.name not in [
             dimensions[number] for number in one.dimensions[:1]
         ]
-        return _APART + _normal(one.name) if is_apart else _normal(one.name)
+        return NOT_ITS_COORDINATE.encode() * is_apart + _normal(one.name)
 
-    def _scale(self, number: int) -> Any:
-        """Open the dataset that stands for a dimension."""
-        return h5o.open(self._root, _normal(self._header.dimensions[number][0]))
+    def _looked_at(self, name: bytes) -> Stored:
+        """Look at a dataset, which stands for a variable or a dimension."""
+        found = h5o.open(self._root, name)
+        if not isinstance(found, h5d.DatasetID):
+            raise self._names.difference("/" + decode_name(name), "is no dataset")
+        return stored_of(decode_name(name), found, address_of(found))
 
     def _dimension(self, number: int) -> None:
         raw, length = self._header.dimensions[number]
-        path, scale = "/" + decode_name(raw), self._scale(number)
-        if not isinstance(scale, h5d.DatasetID) or not h5ds.is_scale(scale):
+        path, scale = "/" + decode_name(raw), self._stored[_normal(raw)]
+        if not scale.is_scale or not scale.shape:
             raise self._names.difference(path, "is no dimension")
-        space = scale.get_space()
-        most = space.get_simple_extent_dims(1)[0]
         grows = number == self._header.unlimited
-        if (most == h5s.UNLIMITED) != grows:
+        if scale.grows[0] != grows:
             raise self._names.difference(path, "is unlimited in only one of both files")
         is_variable = any(self._stored_name(one) == _normal(raw) for one in self._header.variables)
         # How long an unlimited one is, is said by its variables.
-        if space.shape[0] != length and (is_variable or not grows):
+        if scale.shape[0] != length and (is_variable or not grows):
             raise self._names.difference(path, "has another length than in the source")
-        if _number(scale, b"_Netcdf4Dimid") not in (None, number):
+        if scale.number not in (None, number):
             raise self._names.difference(path, "is in another place among the dimensions")
-        if h5ds.get_scale_name(scale).startswith(_ONLY_A_DIMENSION) == is_variable:
+        if scale.is_variable != is_variable:
             raise self._names.difference(path, "is a variable in only one of both files")
 
     # --- attributes -------------------------------------------------------------------
 
     def _attributes(self, path: str, identifier: Any, wanted: tuple[Attribute, ...]) -> None:
         expected = [_normal(one.name) for one in wanted]
-        hidden = _HIDDEN - {*expected}
+        hidden = {name.encode() for name in HIDDEN} - {*expected}
         there = [name for name in attribute_names(identifier) if name not in hidden]
         if there != expected:
             odd = {*there} ^ {*expected}
@@ -164,7 +165,7 @@ class _Comparison:
             raise self._names.difference(path, "has another type than in the source")
         if tuple(dataset.shape) != one.shape:
             raise self._names.difference(path, "has another shape than in the source")
-        if not self._has_dimensions(dataset, one):
+        if not self._has_dimensions(one):
             raise self._names.difference(path, "has other dimensions than in the source")
         self._attributes(path, dataset, one.attributes)
         values = _values(one, self._header.record_nbytes, content)
@@ -174,21 +175,14 @@ class _Comparison:
             if not np.array_equal(expected.reshape(-1).view(np.uint8), found):
                 raise self._names.difference(f"{path} {box}", "differs from the source")
 
-    def _has_dimensions(self, dataset: Any, one: Variable) -> bool:
-        """Whether a dataset has the dimensions of a variable, in their order."""
-        numbers = list(one.dimensions)
-        scales = [self._scale(number) for number in numbers]
-        if h5ds.is_scale(dataset):
-            # It stands for its first dimension itself; HDF5 knows nothing of others.
-            stated = _numbers(dataset, b"_Netcdf4Coordinates")
-            same = address_of(scales[0]) == address_of(dataset)
-            return same and (len(numbers) == 1 or stated == numbers)
-        for axis, scale in enumerate(scales):
-            attached: list[Any] = []
-            h5ds.iterate(dataset, axis, attached.append, 0)
-            if [address_of(found) for found in attached] != [address_of(scale)]:
-                return False
-        return True
+    def _has_dimensions(self, one: Variable) -> bool:
+        """Whether a copy has the dimensions of a variable, in their order."""
+        copied = self._stored[self._stored_name(one)]
+        wanted = [self._stored[_normal(self._header.dimensions[at][0])] for at in one.dimensions]
+        # Programs that know HDF5 alone look at the attached scales; a scale has none.
+        attached = () if copied.is_scale else tuple(scale.address for scale in wanted)
+        named = scales_of(copied, self._visible) == wanted
+        return named and copied.attached == attached
 
 
 def _values(
@@ -241,16 +235,3 @@ def _is_attribute(found: Any, one: Attribute, content: bytes) -> bool:
     # As integers, which are turned round without a change.
     integers = np.frombuffer(content, f">u{one.dtype.itemsize}")
     return read_attribute(found) == integers.astype(f"=u{one.dtype.itemsize}").tobytes()
-
-
-def _numbers(identifier: Any, name: bytes) -> list[int] | None:
-    """Return the numbers in an attribute of netCDF-4's own; None without it."""
-    if not h5a.exists(identifier, name):
-        return None
-    found = np.frombuffer(read_attribute(h5a.open(identifier, name)), np.int32)
-    return [int(one) for one in found]
-
-
-def _number(identifier: Any, name: bytes) -> int | None:
-    found = _numbers(identifier, name)
-    return None if found is None else found[0]

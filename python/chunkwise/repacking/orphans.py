@@ -19,9 +19,10 @@ from typing import Any, Final
 import h5py
 from h5py import h5d, h5t
 
+from chunkwise import _native
 from chunkwise.files.netcdf3 import is_netcdf3
 from chunkwise.files.opening import is_plain
-from chunkwise.files.superblock import checksum, read_superblock
+from chunkwise.files.superblock import read_superblock
 from chunkwise.grammar import Shape
 from chunkwise.grammar.boxes import Box, chunk_at
 from chunkwise.names import HDF5_ERRORS, decode_name
@@ -78,7 +79,7 @@ def _checked(view: mmap.mmap, at: int) -> set[int] | None:
     end = begin + nbytes
     if nbytes > 1 << 20 or end + 4 > len(view):
         return None
-    if checksum(view[at:end]) != view[end : end + 4]:
+    if _native.metadata_checksum(view[at:end]) != int.from_bytes(view[end : end + 4], "little"):
         return None
     types, more = set(), 6 if flags & 4 else 4
     while begin + more <= end:

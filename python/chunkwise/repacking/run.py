@@ -24,7 +24,6 @@ from chunkwise.files.classic import classic_end
 from chunkwise.files.durable import free_nbytes
 from chunkwise.files.mended import Mended, copy_mended, mended, open_mended, wide_lengths
 from chunkwise.files.netcdf3 import is_netcdf3
-from chunkwise.files.superblock import read_superblock
 from chunkwise.files.unclosed import closed_patch, copy_patched, is_unclosed, open_readable
 from chunkwise.grammar import format_size
 from chunkwise.inspection import inspect
@@ -137,7 +136,7 @@ def closed(place: Place, options: Options) -> Iterator[Path]:
     # damaged.
     #
     # The copy is what libhdf5 opens: repacking needs stored chunks at their addresses in a file.
-    patch = closed_patch(place.source, read_superblock(place.source))
+    patch = closed_patch(place.source)
     found = _mended(place.source, salvage=options.salvage) if patch is None else None
     if patch is None and found is None:
         proves = options.verify != "none"

@@ -8,18 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from chunkwise import _native
 from chunkwise.errors import FileFormatError
-from chunkwise.files.superblock import (
-    HDF5_SIGNATURE,
-    hdf5_offset,
-    read_superblock,
-    stated_end,
-    what_it_is,
-)
+from chunkwise.files.formats import what_it_is
+from chunkwise.files.superblock import read_superblock
 from chunkwise.names import printable
 from chunkwise.verifying.records import Damage
 from chunkwise.words import counted
 
+_SIGNATURE: Final = b"\x89HDF\r\n\x1a\n"
 # Names that an HDF5 file has, and seldom any other.
 SUFFIXES: Final = frozenset({".h5", ".hdf5", ".he5", ".nc", ".nc4", ".nxs"})
 
@@ -49,7 +46,7 @@ def read_ending(path: str | os.PathLike[str]) -> Ending:
             raise FileFormatError(f"{where}: not a regular file; name a file")
         with Path(path).open("rb") as stream:
             head = stream.read(64)
-            offset = hdf5_offset(stream, status.st_size)
+            offset = _native.signature_offset(stream.fileno())
     except FileFormatError:
         raise
     except FileNotFoundError:
@@ -68,9 +65,9 @@ def read_ending(path: str | os.PathLike[str]) -> Ending:
         return Ending(
             status.st_size, damage=Damage("cannot-open" if whole else "truncated", None, said)
         )
-    stated = stated_end(superblock)
+    stated = superblock.end
     # A writer that is at work, or was killed, has not said yet where the file ends.
-    if stated is not None and status.st_size < stated and not superblock.flags:
+    if status.st_size < stated and not superblock.flags:
         return Ending(status.st_size, stated, cut(status.st_size, stated))
     return Ending(status.st_size, stated)
 
@@ -96,7 +93,7 @@ def _unsigned(path: Path, head: bytes) -> Damage:
     """Say what is wrong with a file without a signature; raise if it is of another format."""
     if not head:
         return Damage("truncated", None, "the file is empty (0 bytes)")
-    if HDF5_SIGNATURE.startswith(head):
+    if _SIGNATURE.startswith(head):
         return Damage("truncated", None, f"the file has {counted(len(head), 'byte')}")
     known = _format(path, head)
     if known is not None:

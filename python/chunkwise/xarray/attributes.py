@@ -1,17 +1,9 @@
-"""Which attributes of netCDF-4 are a user's, and how is their text decoded?"""
+"""How is the text of an attribute decoded for xarray?"""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any, Final
-
-# Those that say how netCDF is kept in HDF5.
-HIDDEN: Final = frozenset(
-    {
-        *("REFERENCE_LIST", "CLASS", "DIMENSION_LIST", "NAME"),
-        *("_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict", "_NCProperties"),
-    }
-)
+from typing import Any
 
 
 def decoded(value: Any, name: str, where: str) -> Any:

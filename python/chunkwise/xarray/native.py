@@ -7,7 +7,8 @@ libhdf5 and h5netcdf are not asked.  What is not netCDF-C's or h5netcdf's usual 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Sequence
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -17,11 +18,18 @@ from h5py import h5z
 
 from chunkwise import _native
 from chunkwise.errors import ChunkwiseError
-from chunkwise.xarray.attributes import HIDDEN, decoded
+from chunkwise.files.dimensions import (
+    HIDDEN,
+    NO_VARIABLE,
+    NOT_ITS_COORDINATE,
+    Members,
+    Stored,
+    Visible,
+    scales_of,
+)
+from chunkwise.xarray.attributes import decoded
 from chunkwise.xarray.facts import Dimension, GroupFacts, VariableFacts, netcdf_filters
 
-_NOT_A_VARIABLE: Final = b"This is a netCDF dimension but not a netCDF variable."
-_NO_COORDINATE: Final = "_nc4_non_coord_"
 # What h5py calls filters that it does not know, if it does.
 _UNKNOWN: Final = h5py.Dataset.compression.fget(SimpleNamespace(_filters={"32015": ()}))
 
@@ -74,7 +82,6 @@ class _Group:
     def __init__(self, file: _native.Metadata, address: int) -> None:
         self.groups: dict[str, int] = {}
         self.datasets: dict[str, tuple[int, _native.ObjectRecord]] = {}
-        self.scales: dict[str, tuple[int, _native.ObjectRecord]] = {}
         links = file.links(address)
         if links is None:
             raise LeftToH5netcdfError("it has links that are not hard")
@@ -84,37 +91,73 @@ class _Group:
             if kind == "group":
                 self.groups[name] = to
                 continue
-            if kind != "dataset" or record["links"] != 1 or name.startswith(_NO_COORDINATE):
+            if kind != "dataset" or record["links"] != 1 or name.startswith(NOT_ITS_COORDINATE):
                 raise LeftToH5netcdfError(f"{name} is not what netCDF-C usually writes")
-            if _fixed(record, "CLASS") == b"DIMENSION_SCALE":
-                self.scales[name] = to, record
             self.datasets[name] = to, record
+        self.members = Members(_stored(name, *one) for name, one in self.datasets.items())
+
+
+def _stored(name: str, address: int, record: _native.ObjectRecord) -> Stored:
+    """What bears on dimensions."""
+    attributes, shape = _all_attributes(record), record["shape"]
+    is_scale = _fixed(record, "CLASS") == b"DIMENSION_SCALE"
+    if shape is None or (is_scale and not shape):
+        raise LeftToH5netcdfError(f"{name} has no lengths")
+    attached: tuple[int | None, ...] = ()
+    if "DIMENSION_LIST" in attributes:
+        kind, listed, axes = _attribute(record, "DIMENSION_LIST")
+        if kind != "references" or listed != (len(shape),):
+            raise LeftToH5netcdfError(f"the scales of {name} are listed in another way")
+        attached = tuple(to[-1] if to else None for to in axes)
+    return Stored(
+        name,
+        address,
+        shape,
+        tuple([most is None for most in record["max_shape"]]),
+        is_scale,
+        not (is_scale and _scale_name(record).startswith(NO_VARIABLE)),
+        next(iter(_numbers(record, "_Netcdf4Dimid")), None) if is_scale else None,
+        _numbers(record, "_Netcdf4Coordinates"),
+        attached,
+    )
 
 
 def _facts(file: _native.Metadata, above: Sequence[_Group], path: str) -> GroupFacts:
-    group = above[-1]
+    group, visible = above[-1], Visible(each.members for each in above)
+    variables: dict[str, VariableFacts] = {}
+    longest: dict[Hashable, int] = {}
+    for one in group.members.datasets:
+        if not one.is_variable:
+            continue
+        names = []
+        for scale, length in zip(scales_of(one, visible), one.shape, strict=True):
+            if scale is None:
+                raise LeftToH5netcdfError(f"a dimension of {one.name} has no scale near it")
+            names.append(scale.name)
+            if length > longest.get(scale.address, 0):
+                longest[scale.address] = length
+        where = posixpath.join(path, one.name)
+        variables[one.name] = _variable(where, *group.datasets[one.name], tuple(names))
     dimensions: dict[str, Dimension] = {}
     sizes: dict[str, int] = {}
     for each in above:
-        dimensions = {name: _dimension(file, record) for name, (_, record) in each.scales.items()}
+        dimensions = {
+            one.name: _dimension(file, one, each.datasets[one.name][1], longest.get(address, 0))
+            for address, one in each.members.scales.items()
+        }
         sizes |= {name: one.size for name, one in dimensions.items()}
-    by_address = {to: name for each in above for name, (to, _) in each.scales.items()}
-    variables = {}
-    for name, (address, record) in group.datasets.items():
-        if name in group.scales and _NOT_A_VARIABLE in _scale_name(record):
-            continue
-        found = _dimensions_of(name, record, above, by_address)
-        where = posixpath.join(path, name)
-        variables[name] = _variable(where, address, record, found)
     attributes = _attributes(group.record, path)
     return GroupFacts(dimensions, sizes, variables, attributes, tuple(group.groups))
 
 
-def _dimension(file: _native.Metadata, record: _native.ObjectRecord) -> Dimension:
-    shape = record["shape"]
-    if not shape:
-        raise LeftToH5netcdfError("a dimension has no length")
-    size, is_unlimited = shape[0], record["max_shape"] == (None,)
+def _dimension(
+    file: _native.Metadata, one: Stored, record: _native.ObjectRecord, longest: int
+) -> Dimension:
+    """A dimension; `longest` is its length in the variables of the group that is read."""
+    size, is_unlimited = one.shape[0], one.grows[0]
+    if is_unlimited:
+        size = max(size, longest)
+    # Variables elsewhere.
     if is_unlimited and "REFERENCE_LIST" in _all_attributes(record):
         kind, _, places = _attribute(record, "REFERENCE_LIST")
         if kind != "places":
@@ -125,58 +168,6 @@ def _dimension(file: _native.Metadata, record: _native.ObjectRecord) -> Dimensio
                 raise LeftToH5netcdfError("a REFERENCE_LIST leads nowhere")
             size = max(size, other[axis])
     return Dimension(size, is_unlimited)
-
-
-def _dimensions_of(
-    name: str,
-    record: _native.ObjectRecord,
-    above: Sequence[_Group],
-    by_address: Mapping[int, str],
-) -> tuple[str, ...]:
-    """Which dimensions does a variable have?  In the order in which h5netcdf looks for them."""
-    attributes, shape = _all_attributes(record), record["shape"]
-    if shape is None:
-        raise LeftToH5netcdfError(f"{name} has a null dataspace")
-    is_scale = name in above[-1].scales
-    found: tuple[str, ...]
-    if "_Netcdf4Coordinates" in attributes and is_scale:
-        found = _by_number(_numbers(record, "_Netcdf4Coordinates"), above)
-    elif "DIMENSION_LIST" in attributes:
-        kind, listed, axes = _attribute(record, "DIMENSION_LIST")
-        if kind != "references" or listed != (len(shape),) or not all(axes):
-            raise LeftToH5netcdfError(f"not each dimension of {name} has a scale")
-        try:
-            found = tuple(by_address[to[-1]] for to in axes)
-        except KeyError:
-            raise LeftToH5netcdfError(f"a scale of {name} is elsewhere") from None
-    elif any(name in each.scales for each in above):
-        found = (name,)
-    elif shape:
-        raise LeftToH5netcdfError(f"the dimensions of {name} have no names")
-    else:
-        found = ()
-    if len(found) != len(shape):
-        raise LeftToH5netcdfError(f"{name} has another number of dimensions")
-    return found
-
-
-def _by_number(numbers: Sequence[int], above: Sequence[_Group]) -> tuple[str, ...]:
-    names: dict[int, str] = {}
-    for name, record in _scales(above):
-        (number,) = _numbers(record, "_Netcdf4Dimid")
-        if number in names:
-            raise LeftToH5netcdfError("two dimensions have one number")
-        names[number] = name
-    try:
-        return tuple(names[number] for number in numbers)
-    except KeyError:
-        raise LeftToH5netcdfError("no dimension has such a number") from None
-
-
-def _scales(above: Sequence[_Group]) -> Iterator[tuple[str, _native.ObjectRecord]]:
-    for each in above:
-        for name, (_, record) in each.scales.items():
-            yield name, record
 
 
 def _variable(
@@ -265,11 +256,20 @@ def _scale_name(record: _native.ObjectRecord) -> bytes:
     return found
 
 
-def _numbers(record: _native.ObjectRecord, name: str) -> list[int]:
+def _numbers(record: _native.ObjectRecord, name: str) -> tuple[int, ...]:
+    """The numbers in an attribute; none without it."""
+    if name not in (record["attributes"] or ()):
+        return ()
     kind, shape, values = _attribute(record, name)
     if kind[0] not in "<>|" or kind[1] not in "iu" or shape is None:
         raise LeftToH5netcdfError(f"attribute {name} is no number")
-    return [int(each) for each in np.frombuffer(values, kind)]
+    return _integers(kind, values)
+
+
+@lru_cache
+def _integers(kind: str, values: bytes) -> tuple[int, ...]:
+    """Numbers of dimensions, which many variables have in common."""
+    return tuple(np.frombuffer(values, kind).tolist())
 
 
 def _attributes(record: _native.ObjectRecord, where: str) -> dict[str, Any]:

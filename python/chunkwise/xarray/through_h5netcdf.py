@@ -6,12 +6,13 @@ Each answer is kept, because it may take many calls of libhdf5.
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
 
 from chunkwise.errors import DatasetNotFoundError, like
+from chunkwise.files.dimensions import NOT_ITS_COORDINATE
 from chunkwise.names import printable
 from chunkwise.xarray.attributes import decoded
 from chunkwise.xarray.facts import Dimension, GroupFacts, VariableFacts, netcdf_filters
@@ -19,9 +20,6 @@ from chunkwise.xarray.opened import meant
 
 if TYPE_CHECKING:
     from chunkwise.xarray.opened import SharedFile
-
-# Before the name of a variable that is called as a dimension, and is not its coordinate.
-_NO_COORDINATE: Final = "_nc4_non_coord_"
 
 
 def read_group(source: SharedFile, path: str) -> GroupFacts:
@@ -39,8 +37,8 @@ def read_group(source: SharedFile, path: str) -> GroupFacts:
 
     here = source.open().hdf5[path]
     # If both exist, the one without is only a dimension.
-    renamed = (name for name in here if name.startswith(_NO_COORDINATE))
-    stored = {name.removeprefix(_NO_COORDINATE): name for name in renamed}
+    renamed = (name for name in here if name.startswith(NOT_ITS_COORDINATE))
+    stored = {name.removeprefix(NOT_ITS_COORDINATE): name for name in renamed}
     variables = {}
     for name, found in group.variables.items():
         with meant(source.name, posixpath.join(path, name)):

@@ -13,7 +13,7 @@ from typing import Any, Final
 from chunkwise.dask.arrays import computed, write_arrays
 from chunkwise.dask.writing import Progress, Tally, Written, require_dask, scheduler_of
 from chunkwise.errors import UsageError
-from chunkwise.files.superblock import read_superblock, stated_end
+from chunkwise.files.superblock import read_superblock
 from chunkwise.grammar import Effort
 from chunkwise.newfile.claim import Claim
 from chunkwise.newfile.index import open_index
@@ -135,7 +135,7 @@ def _put(image: bytes | memoryview, claim: Claim) -> None:
         partial.flush()
         superblock = read_superblock(claim.partial)
         if superblock is not None:
-            partial.truncate(stated_end(superblock))
+            partial.truncate(superblock.end)
 
 
 def _write_later(
