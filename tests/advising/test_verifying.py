@@ -19,7 +19,7 @@ from chunkwise.advice.verifying import Part, Proof, Timing
 from chunkwise.measure.target import Target, look
 from chunkwise.model.layout import Layout
 from chunkwise.model.readers import LIBHDF5_2
-from chunkwise.model.search import Ranking, Problem
+from chunkwise.model.search import Problem, Ranking
 from chunkwise.model.seconds import Codec, Speed
 from chunkwise.patterns import Access
 from tests.advising.conftest import MACHINE

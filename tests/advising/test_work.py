@@ -13,7 +13,7 @@ from chunkwise.advice.verifying import Part, Proof, Timing
 from chunkwise.advice.work import _REPEATED, Work
 from chunkwise.measure.target import Target
 from chunkwise.model.layout import Layout
-from chunkwise.model.search import Ranking, Problem, search
+from chunkwise.model.search import Problem, Ranking, search
 from tests.advising.test_verifying import PRESENT, SHAPE, asked, problem
 
 PATTERNS = ("map=1x40x60", "series=400x1x1")

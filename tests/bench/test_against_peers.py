@@ -23,7 +23,7 @@ from chunkwise_lab.peers import programs, results, schedule, table
 from chunkwise_lab.peers.boxes import random_boxes, runs
 from chunkwise_lab.peers.comparisons import GROUPS, _filled
 from chunkwise_lab.peers.files import Data, Store
-from chunkwise_lab.peers.spec import Comparison, Reader, Goal
+from chunkwise_lab.peers.spec import Comparison, Goal, Reader
 from chunkwise_lab.peers.task import EVERYTHING, CannotReadError
 from chunkwise_lab.peers.worker import answer
 from tests.support.versions import needs_chunk_iter

@@ -30,7 +30,7 @@ from chunkwise.fixing import proving, records
 from chunkwise.fixing import run as mending
 from chunkwise.fixing.choose import ASKED_FOR, Change, choose
 from chunkwise.fixing.measuring import Question, _require_same
-from chunkwise.fixing.records import Fixed, FindingRecord, Gain, Metadata
+from chunkwise.fixing.records import FindingRecord, Fixed, Gain, Metadata
 from chunkwise.fixing.render import lines
 from chunkwise.inspection import inspect
 from chunkwise.model.chunk_shape import default_chunk

@@ -295,7 +295,7 @@ mod tests {
         for number in [0, u32::MAX, 900, u32::MAX, 0, 0, 96] {
             bytes.extend(number.to_le_bytes());
         }
-        bytes.extend([0; 20]);
+        bytes.extend([0; 24]);
         let found = Superblock::find(&bytes).unwrap();
         assert_eq!((found.root, found.end, found.offset_nbytes), (96, 900, 4));
         assert_eq!((found.leaf_k, found.group_k, found.chunk_k), (4, 16, 32));

@@ -90,7 +90,7 @@ mod tests {
         }
         assert!(listings(&[], 2).is_empty());
         // A folder is no file.
-        assert!(!matches!(listings(&[folder.clone()], 2)[..], [Ok(Some(_))]));
+        assert!(!matches!(listings(std::slice::from_ref(&folder), 2)[..], [Ok(Some(_))]));
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

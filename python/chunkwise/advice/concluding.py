@@ -23,7 +23,7 @@ from chunkwise.model.held import Cache, caches, free_slots
 from chunkwise.model.layout import Layout
 from chunkwise.model.readability import Needs, losses, sentences
 from chunkwise.model.readers import CHUNKWISE, DEFAULT_W0, LIBHDF5_1
-from chunkwise.model.search import Ranking, Outcome, Problem, by_rule, front, worth_a_look
+from chunkwise.model.search import Outcome, Problem, Ranking, by_rule, front, worth_a_look
 from chunkwise.model.traffic import traffic
 from chunkwise.names import printable
 from chunkwise.remedy.fix import Fix

@@ -26,8 +26,8 @@ from chunkwise.model.chunk_shape import PAGE_NBYTES, Present, shrunk, suited_chu
 from chunkwise.model.layout import Layout
 from chunkwise.model.search import (
     DOUBTED,
-    Ranking,
     Problem,
+    Ranking,
     by_size,
     chosen,
     is_new,

@@ -72,7 +72,9 @@ def each_contained(
 
 
 def show_many(
-    found: FolderFiles, collect: Callable[[Sequence[str]], Iterator[Outcome[FileFacts]]], shown: Shown
+    found: FolderFiles,
+    collect: Callable[[Sequence[str]], Iterator[Outcome[FileFacts]]],
+    shown: Shown,
 ) -> int:
     """Inspect many files, in their order; Ctrl-C shows those that were done."""
     from chunkwise.inspection.folder import refusal_record, survey, totals, worst_first

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from chunkwise.fixing.choose import ASKED_FOR, Change
-from chunkwise.fixing.records import Fixed, FindingRecord, Gain
+from chunkwise.fixing.records import FindingRecord, Fixed, Gain
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspection.promise import WITHIN
 from chunkwise.measure.verdict import Spread

@@ -17,7 +17,7 @@ from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.fixing.choose import MISMATCH, Choice, choose
 from chunkwise.fixing.measuring import Measured, questions
 from chunkwise.fixing.proving import proved
-from chunkwise.fixing.records import Fixed, FindingRecord, Metadata
+from chunkwise.fixing.records import FindingRecord, Fixed, Metadata
 from chunkwise.inspection import inspect
 from chunkwise.inspection.facts import FileFacts
 from chunkwise.inspection.finding import Finding
@@ -282,7 +282,8 @@ def _untouched(facts: FileFacts, choice: Choice, begin: float) -> Fixed:
 
 def _found(findings: Iterable[Finding]) -> tuple[FindingRecord, ...]:
     return tuple(
-        FindingRecord(one.code, one.severity, one.path, one.summary, one.is_offer) for one in findings
+        FindingRecord(one.code, one.severity, one.path, one.summary, one.is_offer)
+        for one in findings
     )
 
 

@@ -91,7 +91,9 @@ def one_file(arguments: Sequence[str]) -> tuple[str, str | None] | None:
     return first, second
 
 
-def find_files(arguments: Iterable[str], taken: Callable[[str], bool] = lambda _: False) -> FolderFiles:
+def find_files(
+    arguments: Iterable[str], taken: Callable[[str], bool] = lambda _: False
+) -> FolderFiles:
     """Find the files that arguments name: files, folders and patterns."""
     arguments = tuple(arguments)
     files: dict[str, None] = {}

@@ -254,7 +254,9 @@ def _ask(dataset: h5py.Dataset) -> StoredDataset | None:
         and codes <= _LENGTHS_KNOWN
         and dataset.nbytes <= min(ONE_CHUNK_NBYTES, cache_nbytes)
     )
-    return StoredDataset(dtype, kind, chunk, filters > 0, cache_nbytes, edges, short, leaves_out, one)
+    return StoredDataset(
+        dtype, kind, chunk, filters > 0, cache_nbytes, edges, short, leaves_out, one
+    )
 
 
 def encode_fast(dataset: h5py.Dataset) -> None:
@@ -321,7 +323,9 @@ def may_be_short(dataset: h5py.Dataset, origin: Sequence[int]) -> bool:
     return bool(len(stored) < nbytes)
 
 
-def _write(dataset: h5py.Dataset, stored: StoredDataset, index: Any, value: np.ndarray[Any, Any]) -> bool:
+def _write(
+    dataset: h5py.Dataset, stored: StoredDataset, index: Any, value: np.ndarray[Any, Any]
+) -> bool:
     if not identical(value.dtype, stored.dtype):
         return False
     shape = dataset.shape

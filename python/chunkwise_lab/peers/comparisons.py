@@ -35,7 +35,7 @@ from chunkwise._native import thread_count
 from chunkwise.grammar import format_shape
 from chunkwise_lab.peers.boxes import random_boxes, runs
 from chunkwise_lab.peers.files import Data, Store
-from chunkwise_lab.peers.spec import Comparison, Reader, Goal
+from chunkwise_lab.peers.spec import Comparison, Goal, Reader
 
 if sys.version_info >= (3, 11):
     import tomllib
