@@ -187,3 +187,18 @@ def test_all_that_may_come_between_steps(
         f.close()
     with h5py.File(path) as f:
         assert (f["x"][...] == model[:length]).all()
+
+
+def test_no_chunk_is_replaced_while_readers_may_follow(tmp_path: Path) -> None:
+    calls = engine_writes()
+    with h5py.File(tmp_path / "x.h5", "w", libver="latest") as f, chunkwise.patch_h5py():
+        d = f.create_dataset("x", SHAPE, "i4", chunks=CHUNK, maxshape=(None, 10, 25), **GZIP)
+        d[0] = VALUES[0]
+        # It begins while a chunk is being filled.
+        f.swmr_mode = True
+        for number, step in enumerate(VALUES[1:], start=1):
+            d[number] = step
+    # Nothing was put into the file past libhdf5, not even for a moment.
+    assert engine_writes() == calls
+    with h5py.File(tmp_path / "x.h5") as f:
+        assert (f["x"][...] == VALUES).all()
