@@ -723,6 +723,11 @@ class Metadata:
     def objects(self, addresses: Sequence[int]) -> list[ObjectRecord]: ...
     def shape(self, address: int) -> tuple[int, ...] | None:
         """The shape of a dataset; None of what has none."""
+    def find(self, group: int, path: bytes) -> tuple[bool, int] | None:
+        """Whether a path leads from a group to a group or a dataset, and where its header is.
+
+        By hard links only; None where libhdf5 has to say it, and of what is not there.
+        """
     def visit(self, group: int, deep: bool) -> Visit | None:
         """A walk below the group at an address; None where libhdf5 has to list it.
 
@@ -750,28 +755,47 @@ class Metadata:
         None where only libhdf5 knows which there are.
         """
 
+# A path, what has that name, the names of an object's attributes, the shape of a dataset, the
+# message that states its type, the shape of its chunks, and where a link leads (a path).
+NameInShort = tuple[
+    str,
+    Literal[
+        "group", "dataset", "named_type", "hard_link", "soft_link", "external_link", "user_link"
+    ],
+    tuple[str, ...],
+    tuple[int, ...] | None,
+    bytes | None,
+    tuple[int, ...] | None,
+    str | None,
+]
+
 @final
 class Listings:
     """Listings of many local files, by so many threads and without libhdf5; one for each path.
 
-    Each is what `Metadata.listing` gives, also None where there is no `Metadata`, or somebody
-    writes to the file; or why the file cannot be opened.  As many files are listed at a time as
-    fit memory, and for no longer than one waits after Ctrl-C.
+    Each is what `made` makes of all names, on this thread and while others list what follows; None
+    where `Metadata.listing` has none, or libhdf5 has to describe an object, or somebody writes to
+    the file; or why the file cannot be opened.  As many files are listed at a time as fit memory,
+    and for no longer than one waits after Ctrl-C.  Raises what `made` raises, and goes on with the
+    next file.
     """
 
-    def __new__(cls, paths: Sequence[str], threads: int) -> Listings: ...
+    def __new__(
+        cls, paths: Sequence[str], threads: int, made: Callable[[list[NameInShort]], Any]
+    ) -> Listings: ...
     def __iter__(self) -> Listings: ...
-    def __next__(self) -> list[ListedName] | OSError | None: ...
+    def __next__(self) -> Any: ...
 
 @final
 class Visit:
     """A walk over names."""
 
-    def next(self, count: int) -> list[tuple[str | bytes, bool | None]] | None:
+    def next(self, count: int) -> list[tuple[str | bytes, bool | None, int | None]] | None:
         """At most the next `count` names, none at the end; None where libhdf5 has to go on.
 
         Names are paths below the group, bytes where they are not UTF-8.  With each comes whether
-        it is a group, or a dataset that libhdf5 opens; None if only libhdf5 says what it is.
+        it is a group, or a dataset that libhdf5 opens, and the address of its header; None if only
+        libhdf5 says what it is.
         """
 
 @final

@@ -158,6 +158,9 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             When there is too little memory for the selection (a MemoryError).
         """
         binding, identifier = self._binding, self._oid
+        if identifier is None and self._home is not None:
+            # libhdf5 may have the file open, and not the dataset.
+            identifier = self._home._id
         # As `_bound`, for most reads: h5py sets an identifier to 0 when it closes a file.
         if binding is None or identifier is None or not identifier.id:
             binding = self._bound()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import h5py
 import numpy as np
@@ -22,7 +22,7 @@ from chunkwise.errors import (
     like,
 )
 from chunkwise.files.leading import Bounds
-from chunkwise.files.objects import address_of, header_address, names_of
+from chunkwise.files.objects import header_address, names_of
 from chunkwise.files.opening import find_dataset
 from chunkwise.files.opening_writable import is_read_only, read_only
 from chunkwise.handles import pending
@@ -30,10 +30,15 @@ from chunkwise.handles.handle import FileHandle, Kept, Met, address_in
 from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason, printable
 
 if TYPE_CHECKING:
+    from chunkwise import _native
     from chunkwise.grammar import Pipeline
     from chunkwise.writing.creating import Chunks, MaxShape
 
 phil = h5py._objects.phil
+
+# A name, whether it is a group or a dataset, and where its header is.
+_Below: TypeAlias = tuple[Any, "bool | None", "int | None"]
+_END: _Below = None, None, None
 
 # So many names are read ahead at first, and at last: a visit may end early.
 _FEW, _MANY = 16, 4096
@@ -136,10 +141,35 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             # As bytes, since names need not be UTF-8.
             encoded = encode_name(name)
             home = self._home
+            metadata = self._metadata()
+            known = None if metadata is None else metadata.find(self._header(metadata), encoded)
+            if known is not None and path is not None:
+                return self._unopened(path, *known)
             if not home.leads_anywhere:
                 self._check_path(encoded, home.bounds)
             found = home.opened(lambda: h5o.open(self.id, encoded, lapl=self._lapl))
             return self._adopted(found, path)
+
+    def _metadata(self) -> _native.Metadata | None:
+        """What its file's own bytes say; None where libhdf5 has to."""
+        known = self._number is None and self._path is not None and bool(self)
+        return self._home.metadata if known else None
+
+    def _header(self, metadata: _native.Metadata) -> int:
+        """Where its header is."""
+        return metadata.root if self._path == "/" else header_address(self._address())
+
+    def _unopened(self, path: str, is_group: bool, at: int) -> Any:
+        """Return our object with a path, which libhdf5 opens when something asks for that."""
+        home, found = self._home, None
+        if not is_group:
+            found = self._met.get((None, path))
+            if found is not None and found._is_there():
+                return found
+        made: Any = Group.__new__(Group) if is_group else Dataset._unopened(home.readonly)
+        made._belong(home, path, None)
+        made._at = at
+        return made if is_group else self._met.keep((None, path), made, found)
 
     def _check_path(self, encoded: bytes, bounds: Bounds) -> None:
         """Check that no external link leads farther than the file may."""
@@ -184,11 +214,11 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
 
     def visit(self, func: Callable[..., Any]) -> Any:
         """Call a function with the name of each object below, as `h5py.Group.visit`."""
-        return self._visited(lambda name, _: func(name))
+        return self._visited(lambda name, *_: func(name))
 
     def visititems(self, func: Callable[..., Any]) -> Any:
         """Call a function with name and object of each below, as `h5py.Group.visititems`."""
-        return self._visited(lambda name, is_group: func(name, self._found(name, is_group)))
+        return self._visited(lambda name, *known: func(name, self._found(name, *known)))
 
     def values(self) -> Any:
         """Return a view of the members, as `h5py.Group.values`."""
@@ -198,14 +228,14 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         """Return a view of names and members, as `h5py.Group.items`."""
         return _Items(self)
 
-    def _visited(self, told: Callable[[Any, bool | None], Any]) -> Any:
+    def _visited(self, told: Callable[[Any, bool | None, int | None], Any]) -> Any:
         """Call `told` with all that is below, as far as the file's own bytes say what that is."""
         done = 0
-        for name, is_group in self._below(deep=True):
+        for name, is_group, at in self._below(deep=True):
             if name is None:
                 break
             done += 1
-            result = told(name, is_group)
+            result = told(name, is_group, at)
             if result is not None:
                 return result
         else:
@@ -214,24 +244,16 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         left = itertools.count(-done)
 
         def goes_on(name: bytes) -> Any:
-            return told(self._d(name), None) if next(left) >= 0 else None
+            return told(self._d(name), None, None) if next(left) >= 0 else None
 
         with phil:
             return h5o.visit(self.id, goes_on)
 
-    def _below(self, *, deep: bool) -> Iterator[tuple[Any, bool | None]]:
-        """What is below, and whether that is a group, a dataset, or what only libhdf5 knows.
-
-        The last name is None where libhdf5 has to go on.
-        """
+    def _below(self, *, deep: bool) -> Iterator[_Below]:
+        """What is below, as `_native.Visit` has it; a last name of None where libhdf5 goes on."""
         with phil:
-            known = self._number is None and self._path is not None and bool(self)
-            metadata = self._home.metadata if known else None
-            group = None
-            if metadata is not None:
-                is_root = self._path == "/"
-                address = metadata.root if is_root else header_address(address_of(self.id))
-                group = metadata.visit(address, deep)
+            metadata = self._metadata()
+            group = None if metadata is None else metadata.visit(self._header(metadata), deep)
         count = _FEW
         while group is not None:
             found = group.next(count)
@@ -241,25 +263,25 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             if not found:
                 return
             count = min(4 * count, _MANY)
-        yield None, None
+        yield _END
 
-    def _found(self, name: Any, is_group: bool | None) -> Any:
-        """What has a name below; libhdf5 opens it when it is first used, if that will do."""
-        home = self._home
+    def _found(self, name: Any, is_group: bool | None, at: int | None) -> Any:
+        """What has a name below."""
         path = self._path_of(name)
-        if is_group is None or path is None or not home.is_open:
+        if is_group is None or at is None or path is None or not self._home.is_open:
             return self[name]
-        if not is_group:
-            found = self._met.get((None, path))
-            if found is not None and found._is_there():
-                return found
-        made: Any = Group.__new__(Group) if is_group else Dataset._unopened(home.readonly)
-        made._belong(home, path, None)
-        return made if is_group else self._met.keep((None, path), made, found)
+        return self._unopened(path, is_group, at)
 
     def __iter__(self) -> Iterator[str]:
         self._check_open()
-        return cast("Iterator[str]", super().__iter__())
+        return self._names()
+
+    def _names(self) -> Iterator[str]:
+        for done, (name, _, _) in enumerate(self._below(deep=False)):
+            if name is None:
+                yield from itertools.islice(super().__iter__(), done, None)
+                return
+            yield name
 
     def __len__(self) -> int:
         self._check_open()
@@ -532,11 +554,11 @@ class _Items(ItemsViewHDF5):  # type: ignore[misc]
 
 def _members(group: Group) -> Iterator[tuple[Any, Any]]:
     done = 0
-    for name, is_group in group._below(deep=False):
+    for name, is_group, at in group._below(deep=False):
         if name is None:
             break
         done += 1
-        yield name, group.get(name) if is_group is None else group._found(name, is_group)
+        yield name, group.get(name) if is_group is None else group._found(name, is_group, at)
     else:
         return
     for name in itertools.islice(group, done, None):

@@ -105,8 +105,33 @@ def test_any_tree(tmp_path: Path, steps: Any, options: dict[str, Any]) -> None:
         )
         for name in [None, *inner[:5]]:
             their, our = (file if name is None else file[name] for file in (theirs, ours))
-            for what in (names, visited, values, items):
+            for what in (names, visited, values, items, list):
                 assert outcome(what, our) == outcome(what, their)
+            for asked in paths(steps):
+                for look in (by_name, got):
+                    assert outcome(look, our, asked) == outcome(look, their, asked)
+
+
+def paths(steps: Any) -> set[bytes]:
+    """Names of a group and from its top, some in other forms, and some of nothing."""
+    found = {name for _, name, _ in steps}
+    found |= {one + b"/" + other for one in found for other in sorted(found)[:3]}
+    forms = (b"%s/", b"./%s", b"%s/.", b"//%s", b"%s//a", b"../%s", b"a/%s/b")
+    others = {form % name for form in forms for name in sorted(found)[:4]}
+    return found | {b"/" + name for name in found} | others | {b"", b"/", b".", b"no"}
+
+
+def by_name(group: Any, name: bytes) -> Any:
+    found = group[name]
+    if not isinstance(found, h5py.Datatype):
+        # Before it is opened, and again.
+        assert isinstance(found, h5py.Dataset) is hasattr(found, "chunks")
+        assert group[name] == found
+    return said(found), found.name
+
+
+def got(group: Any, name: bytes) -> Any:
+    return said(group.get(name)), group.get(name, getclass=True) is None
 
 
 def values(group: Any) -> list[Any]:
@@ -157,6 +182,51 @@ def test_exceptions_come_through(path: Path) -> None:
         for visit in (file.visit, file.visititems):
             with pytest.raises(OurError):
                 visit(func)
+
+
+def test_objects_by_name_are_opened_when_they_are_used(path: Path) -> None:
+    with chunkwise.open(path) as file, h5py.File(path) as theirs:
+        group = file["g07"]
+        for found in (group["y"], file["g07/y"], file.get("/g07/y")):
+            assert found is group["y"]
+            assert found[2, 3] == 1
+            assert (found[()] == theirs["g07/y"][()]).all()
+            assert found._oid is None
+        assert [each.upper() for each in group] == ["X", "Y"]
+        assert group._oid is None
+        # Two names of one dataset share what is known of it.
+        assert file["twice"][3] == file["g07/x"][3] == 3
+        assert file["twice"]._binding is file["g07/x"]._binding
+        assert file["twice"]._oid is None
+        assert file["twice"].name == "/twice"
+        opened = chunkwise.Dataset(file["twice"].id)
+        assert opened[3] == 3
+        assert opened._bound() is file["twice"]._binding
+        kept = file["g09/x"]
+        assert kept[2] == 2
+    assert not kept
+    with pytest.raises(Exception, match="closed"):
+        kept[2]
+
+
+def test_a_large_group_is_searched(tmp_path: Path) -> None:
+    for number, libver in enumerate(("earliest", "latest")):
+        path = tmp_path / f"{number}.h5"
+        names = [f"name {number * 7919 % 5000}" for number in range(5000)]
+        with h5py.File(path, "w", libver=libver) as made:
+            for place, name in enumerate(names):
+                made.create_group(name).attrs["place"] = place
+            made["x"] = np.arange(200_000)
+        with chunkwise.open(path) as file:
+            for place in range(0, 5000, 37):
+                group = file[names[place]]
+                assert group._oid is None
+                assert group.attrs["place"] == place
+            for name in ("name", "name 5000", "name 00", "a", "z", "name 1/x"):
+                assert name not in file
+                with pytest.raises(KeyError):
+                    file[name]
+            assert list(file) == sorted([*names, "x"])
 
 
 def test_objects_are_opened_when_they_are_used(path: Path) -> None:

@@ -83,19 +83,26 @@ pub enum Stored {
     Compact(u64),
     /// In one piece: so many bytes.
     Contiguous(u64),
-    /// In chunks of a shape.
-    Chunked(Dims, ChunkCensus),
+    /// In chunks of a shape; with their count, if they were to be counted.
+    Chunked(Dims, Option<ChunkCensus>),
 }
 
 impl Metadata {
-    /// All names in a file; None where only libhdf5 can say which there are.
+    /// All names in a file, and the count of each dataset's chunks; None where only libhdf5 can say
+    /// which names there are.
     #[must_use]
     pub fn listing(&self) -> Option<Vec<Entry>> {
+        self.names(true)
+    }
+
+    /// As `listing` gives them; no index of chunks is read unless they are counted.
+    pub(crate) fn names(&self, counted: bool) -> Option<Vec<Entry>> {
         if !self.is_whole() {
             return None;
         }
         let mut listing = Listing {
             metadata: self,
+            counted,
             values: Values::new(self),
             seen: HashMap::new(),
             known: HashSet::new(),
@@ -122,6 +129,7 @@ impl Metadata {
 
 struct Listing<'f> {
     metadata: &'f Metadata,
+    counted: bool,
     values: Values<'f>,
     /// Paths of objects that may be met again.
     seen: HashMap<u64, Arc<str>>,
@@ -265,10 +273,13 @@ impl Listing<'_> {
                 }
                 let chunk = Dims::from_slice(&chunked.chunk);
                 let grid = ChunkGrid::new(&shape, &chunk).ok()?;
-                let index = self.metadata.chunks(object, &grid).ok()??;
-                let (filtered, kind) = (!filters.is_empty(), number_of(chunked.index));
-                let partial = chunked.edges_unfiltered;
-                let census = census_of_index(&index, &grid, filtered, partial, Some(kind));
+                let count = || {
+                    let index = self.metadata.chunks(object, &grid).ok()??;
+                    let (filtered, kind) = (!filters.is_empty(), number_of(chunked.index));
+                    let partial = chunked.edges_unfiltered;
+                    Some(census_of_index(&index, &grid, filtered, partial, Some(kind)))
+                };
+                let census = if self.counted { Some(count()?) } else { None };
                 Stored::Chunked(chunk, census)
             }
             _ => return None,

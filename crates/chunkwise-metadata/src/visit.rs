@@ -8,21 +8,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use chunkwise_format::{Dataspace, Kind, Layout, Object, Target};
-use chunkwise_select::{ChunkGrid, Dims};
+use chunkwise_format::{Kind, Object, Target};
 
 use crate::metadata::Metadata;
-
-/// What libhdf5 makes of a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Opens {
-    /// A group.
-    Group,
-    /// A dataset.
-    Dataset,
-    /// Only libhdf5 says it.
-    Left,
-}
+use crate::opens::Opens;
 
 /// A walk below a group.
 pub struct Visit {
@@ -94,13 +83,7 @@ impl Visit {
                 self.seen.insert(address);
             }
         }
-        let opens = match object.kind() {
-            Kind::Unknown => return None,
-            Kind::Group => Opens::Group,
-            Kind::Dataset if is_plain(object).unwrap_or(false) => Opens::Dataset,
-            _ => Opens::Left,
-        };
-        Some(Some(opens))
+        self.metadata.opens(object).map(Some)
     }
 }
 
@@ -131,31 +114,4 @@ fn members(
         (name, link.target)
     });
     Some(named.collect())
-}
-
-/// Whether all is known that libhdf5 looks at as it opens a dataset, and none of it is unusual.
-fn is_plain(object: &Object<'_>) -> Option<bool> {
-    let (datatype, dataspace) = (object.datatype().ok()??, object.dataspace().ok()??);
-    let _ = (object.fill_value().ok()??, object.filters().ok()?);
-    // HDF5 2.0 refuses wide lengths of chunks.
-    if !object.external_files().ok()?.is_empty() || object.narrowed().ok()?.is_some() {
-        return Some(false);
-    }
-    Some(match object.layout().ok()?? {
-        Layout::Compact(bytes) => {
-            Some(bytes.len() as u64) == dataspace.count()?.checked_mul(datatype.nbytes.into())
-        }
-        Layout::Contiguous { nbytes, .. } => {
-            let whole = dataspace.count()?.checked_mul(datatype.nbytes.into())?;
-            nbytes.is_none_or(|nbytes| nbytes == whole)
-        }
-        Layout::Chunked(chunked) if dataspace != Dataspace::Null => {
-            let grid = ChunkGrid::new(
-                &Dims::from_slice(dataspace.shape()),
-                &Dims::from_slice(&chunked.chunk),
-            );
-            grid.is_ok() && chunked.element_nbytes == u64::from(datatype.nbytes)
-        }
-        _ => false,
-    })
 }

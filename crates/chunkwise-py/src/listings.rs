@@ -1,10 +1,10 @@
 //! How do the names in a file become Python's, of one file and of many?
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::vec::IntoIter;
 
 use chunkwise_format::{Kind, Value};
-use chunkwise_metadata::{Entry, Facts, Found, Listed, Shown, StoredFacts, listings};
+use chunkwise_metadata::{Entry, Facts, Found, Listed, Listings, Shown, StoredFacts};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
@@ -14,40 +14,100 @@ use crate::library::census_to_dict;
 /// Listings of many files (see `_native.pyi`).
 #[pyclass(name = "Listings", module = "chunkwise._native")]
 pub struct PyListings {
-    paths: Vec<PathBuf>,
+    listings: Listings,
     threads: usize,
-    /// How many of them were listed.
-    begun: usize,
+    made: Py<PyAny>,
     /// Those that nobody has asked for yet.
-    ready: IntoIter<Listed>,
+    ready: VecDeque<Py<PyAny>>,
 }
 
 #[pymethods]
 impl PyListings {
     #[new]
-    fn new(paths: Vec<PathBuf>, threads: usize) -> Self {
-        Self { paths, threads, begun: 0, ready: Vec::new().into_iter() }
+    fn new(paths: Vec<PathBuf>, threads: usize, made: Py<PyAny>) -> Self {
+        Self { listings: Listings::new(paths), threads, made, ready: VecDeque::new() }
     }
 
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
         slf
     }
 
-    fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        if self.ready.len() == 0 {
-            let left = &self.paths[self.begun..];
-            let listed = py.detach(|| listings(left, self.threads));
-            self.begun += listed.len();
-            self.ready = listed.into_iter();
+    fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let Self { listings, threads, made, ready } = self;
+        if ready.is_empty() {
             // What takes all of them at once runs no line of Python between two.
             py.check_signals()?;
+            let take = |listed| {
+                ready.push_back(of_many(py, listed, made)?);
+                Ok::<_, PyErr>(())
+            };
+            listings.each(*threads, |work| py.detach(work), take)?;
         }
-        let Some(listed) = self.ready.next() else { return Ok(None) };
-        Ok(Some(match listed {
-            Ok(Some(names)) => names_to_list(py, names)?.into_any(),
-            Ok(None) => py.None().into_bound(py),
-            Err(error) => PyErr::from(error).into_value(py).into_bound(py).into_any(),
-        }))
+        Ok(ready.pop_front())
+    }
+}
+
+fn of_many(py: Python<'_>, listed: Listed, made: &Py<PyAny>) -> PyResult<Py<PyAny>> {
+    let names = match listed {
+        Ok(names) => names,
+        Err(error) => return Ok(PyErr::from(error).into_value(py).into_any()),
+    };
+    match names.map(|names| names_in_short(py, names)).transpose()?.flatten() {
+        Some(names) => made.call1(py, (names,)),
+        None => Ok(py.None()),
+    }
+}
+
+/// What a `NameInShort` is (see `_native.pyi`), name by name; None where libhdf5 has to say one.
+fn names_in_short(py: Python<'_>, names: Vec<Entry>) -> PyResult<Option<Bound<'_, PyList>>> {
+    let list = PyList::empty(py);
+    for Entry { path, found, .. } in names {
+        let kind = kind_of(py, &found);
+        let (mut attributes, mut shape, mut datatype, mut chunk, mut target) = Default::default();
+        match found {
+            Found::Object(_, Shown::Left(_)) => return Ok(None),
+            Found::Object(_, Shown::Group(names) | Shown::Datatype(names)) => attributes = names,
+            Found::Object(_, Shown::Dataset(names, facts)) => {
+                attributes = names;
+                shape = facts.shape.map(|shape| PyTuple::new(py, &shape)).transpose()?;
+                datatype = Some(PyBytes::new(py, &facts.datatype));
+                if let StoredFacts::Chunked(stated, _) = facts.stored {
+                    chunk = Some(PyTuple::new(py, &stated)?);
+                }
+            }
+            link => target = target_of(link),
+        }
+        let attributes = PyTuple::new(py, attributes)?;
+        list.append((path, kind, attributes, shape, datatype, chunk, target))?;
+    }
+    Ok(Some(list))
+}
+
+fn kind_of<'py>(py: Python<'py>, found: &Found) -> &'py Bound<'py, PyString> {
+    let kind = match found {
+        Found::Again(_) => return intern!(py, "hard_link"),
+        Found::Soft(_) => return intern!(py, "soft_link"),
+        Found::External(..) => return intern!(py, "external_link"),
+        Found::Other => return intern!(py, "user_link"),
+        Found::Object(_, Shown::Group(_)) => Kind::Group,
+        Found::Object(_, Shown::Datatype(_)) => Kind::Datatype,
+        Found::Object(_, Shown::Dataset(..)) => Kind::Dataset,
+        Found::Object(_, Shown::Left(kind)) => *kind,
+    };
+    match kind {
+        Kind::Group => intern!(py, "group"),
+        Kind::Dataset => intern!(py, "dataset"),
+        _ => intern!(py, "named_type"),
+    }
+}
+
+/// Where a link leads, as text.
+fn target_of(link: Found) -> Option<String> {
+    match link {
+        Found::Again(first) => Some(first.to_string()),
+        Found::Soft(to) => Some(to),
+        Found::External(file, to) => Some(format!("{file}:{to}")),
+        Found::Other | Found::Object(..) => None,
     }
 }
 
@@ -55,40 +115,22 @@ impl PyListings {
 pub fn names_to_list(py: Python<'_>, names: Vec<Entry>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
     for Entry { path, depth, found } in names {
-        let (mut target, mut at, mut facts) = (None, None, None);
-        let (kind, attributes) = match found {
-            Found::Again(first) => {
-                target = Some(PyString::new(py, &first));
-                (intern!(py, "hard_link"), None)
-            }
-            Found::Soft(to) => {
-                target = Some(PyString::new(py, &to));
-                (intern!(py, "soft_link"), None)
-            }
-            Found::External(file, to) => {
-                target = Some(PyString::new(py, &format!("{file}:{to}")));
-                (intern!(py, "external_link"), None)
-            }
-            Found::Other => (intern!(py, "user_link"), None),
+        let kind = kind_of(py, &found);
+        let (mut at, mut attributes, mut facts, mut target) = Default::default();
+        match found {
             Found::Object(address, shown) => {
                 at = Some(address);
-                let (kind, attributes) = match shown {
-                    Shown::Group(attributes) => (Kind::Group, Some(attributes)),
-                    Shown::Datatype(attributes) => (Kind::Datatype, Some(attributes)),
-                    Shown::Dataset(attributes, found) => {
+                match shown {
+                    Shown::Group(names) | Shown::Datatype(names) => attributes = Some(names),
+                    Shown::Dataset(names, found) => {
+                        attributes = Some(names);
                         facts = Some(facts_to_dict(py, *found)?);
-                        (Kind::Dataset, Some(attributes))
                     }
-                    Shown::Left(kind) => (kind, None),
-                };
-                let kind = match kind {
-                    Kind::Group => intern!(py, "group"),
-                    Kind::Dataset => intern!(py, "dataset"),
-                    _ => intern!(py, "named_type"),
-                };
-                (kind, attributes)
+                    Shown::Left(_) => {}
+                }
             }
-        };
+            link => target = target_of(link),
+        }
         let attributes = attributes.map(|names| PyTuple::new(py, names)).transpose()?;
         list.append((path, depth, kind, target, at, attributes, facts))?;
     }
@@ -108,8 +150,10 @@ fn facts_to_dict(py: Python<'_>, facts: Facts) -> PyResult<Bound<'_, PyDict>> {
         StoredFacts::Contiguous(nbytes) => (intern!(py, "contiguous"), nbytes),
         StoredFacts::Chunked(chunk, census) => {
             found.set_item(intern!(py, "chunk"), PyTuple::new(py, &chunk)?)?;
-            let nbytes = census.stored_nbytes.unwrap_or(0);
-            found.set_item(intern!(py, "census"), census_to_dict(py, census)?)?;
+            let nbytes = census.as_ref().and_then(|census| census.stored_nbytes).unwrap_or(0);
+            if let Some(census) = census {
+                found.set_item(intern!(py, "census"), census_to_dict(py, census)?)?;
+            }
             (intern!(py, "chunked"), nbytes)
         }
     };

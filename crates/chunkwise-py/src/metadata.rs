@@ -145,6 +145,11 @@ impl PyMetadata {
         items.into_py_dict(py).map(Some)
     }
 
+    /// What a path leads to from a group (see `_native.pyi`).
+    fn find(&self, py: Python<'_>, group: u64, path: &[u8]) -> Option<(bool, u64)> {
+        py.detach(|| self.metadata.find(group, path)).and_then(known)
+    }
+
     /// A walk over what lies below a group; None where libhdf5 has to list it.
     fn visit(&self, py: Python<'_>, group: u64, deep: bool) -> Option<PyVisit> {
         let metadata = Arc::clone(&self.metadata);
@@ -198,14 +203,19 @@ impl PyVisit {
                 Ok(text) => PyString::new(py, text).into_any(),
                 Err(_) => PyBytes::new(py, &name).into_any(),
             };
-            let is_group = match opens {
-                Opens::Group => Some(true),
-                Opens::Dataset => Some(false),
-                Opens::Left => None,
-            };
-            list.append((name, is_group))?;
+            let (is_group, address) = known(opens).unzip();
+            list.append((name, is_group, address))?;
         }
         Ok(Some(list))
+    }
+}
+
+/// Whether libhdf5 would open a group or a dataset, and where that is; None if only it says it.
+fn known(opens: Opens) -> Option<(bool, u64)> {
+    match opens {
+        Opens::Group(address) => Some((true, address)),
+        Opens::Dataset(address) => Some((false, address)),
+        Opens::Left => None,
     }
 }
 

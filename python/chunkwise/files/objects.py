@@ -14,6 +14,7 @@ what element 3 of ``/refs`` means.  No path is needed to open one: `open_at` tak
 from __future__ import annotations
 
 import contextlib
+import struct
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -347,6 +348,14 @@ def header_address(address: Address) -> int:
     """Give where an object's header lies in its file."""
     return address[-2] | address[-1] << 32
 
+
+def address_at(number: tuple[int, ...], at: int) -> Address:
+    """Give what `address_of` tells of an object, by libhdf5's number of its file."""
+    return (*number, at & _LONG, at >> _LONG.bit_length())
+
+
+# The greatest unsigned long of C.
+_LONG = (1 << 8 * struct.calcsize("L")) - 1
 
 # A name that no attribute has.
 _NO_ATTRIBUTE = b"\x01"

@@ -30,8 +30,8 @@ from chunkwise.errors import ChunkwiseError, FileChangedError, FileFormatError, 
 from chunkwise.files import closing
 from chunkwise.files.identity import Identity, sample, sample_of
 from chunkwise.files.leading import Bounds, External
-from chunkwise.files.objects import Address, address_of, header_address
-from chunkwise.files.opening import as_file, open_h5
+from chunkwise.files.objects import Address, address_at, address_of, header_address
+from chunkwise.files.opening import as_file, find_dataset, open_h5
 from chunkwise.files.opening_writable import Mode, open_file, synced, write_errors
 from chunkwise.handles import pending
 from chunkwise.handles.attributes import Attributes
@@ -413,7 +413,12 @@ class FileHandle:
             path = wanted._path
             assert path is not None, "it was not let go"
             encoded = encode_name(path)
-            found = self.opened(lambda: h5o.open(self.id, encoded))
+            try:
+                found = self.opened(lambda: h5o.open(self.id, encoded))
+            except KeyError:
+                # Says what is wrong with it.
+                find_dataset(as_file(self.id), path)
+                raise
             wanted._id = found
             return found
 
@@ -576,6 +581,8 @@ class Kept:
     _number: tuple[int, ...] | None = None
     # Under which `_home` has it; None for what was found by a reference, or has no name.
     _path: str | None = "/"
+    # Where its header is in `_home`, if the file's own bytes led there.
+    _at: int | None = None
     _oid: Any = None
     # File and name, for messages.
     _where: str | None = None
@@ -599,6 +606,15 @@ class Kept:
     @_id.setter
     def _id(self, identifier: Any) -> None:
         self._oid = identifier
+
+    def _address(self) -> Address:
+        """What tells it from all other objects that are open in libhdf5, or could be."""
+        home = self._home
+        if home is None or self._at is None:
+            return address_of(self._id)
+        # A parked file is opened, which gives it another number.
+        assert home.id is not None
+        return address_at(home.number, self._at)
 
     @property
     def name(self) -> Any:
@@ -702,7 +718,7 @@ def named(one: Any) -> str:
     if not isinstance(one, Kept) or home_of(one) is None:
         return printable(str(one.name))
     if one._path is None:
-        return f"at address {header_address(address_of(one._id)):,}"
+        return f"at address {header_address(one._address()):,}"
     return printable(one._path)
 
 

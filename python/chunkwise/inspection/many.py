@@ -116,28 +116,23 @@ def list_many(paths: Iterable[str | os.PathLike[str]]) -> Iterator[FileListing]:
 
 
 def _each(paths: list[str]) -> Iterator[FileListing]:
-    listed = _native.Listings(paths, _native.thread_count())
+    listed = _native.Listings(paths, _native.thread_count(), _natively)
     for path, found in zip(paths, listed, strict=True):
-        objects = _natively(found) if isinstance(found, list) else None
-        yield _by_libhdf5(path) if objects is None else FileListing(path, objects)
+        # An error, too, is in libhdf5's words.
+        yield FileListing(path, found) if isinstance(found, tuple) else _by_libhdf5(path)
 
 
-def _natively(found: list[_native.ListedName]) -> tuple[ListedObject, ...] | None:
+def _natively(found: list[_native.NameInShort]) -> tuple[ListedObject, ...] | None:
     """What a file's own bytes say; None where libhdf5 has to say it."""
     objects: list[ListedObject] = []
-    for path, _, kind, target, at, attributes, stored in found:
-        if at is None:
-            objects.append(ListedObject(path, kind, target=target))
-        elif attributes is None:
-            return None
-        elif stored is None:
-            objects.append(ListedObject(path, kind, attributes))
-        else:
-            known = type_of(stored["datatype"])
+    for path, kind, attributes, shape, datatype, chunks, target in found:
+        dtype = None
+        if datatype is not None:
+            known = type_of(datatype)
             if known is None:
                 return None
-            shape, chunk = stored["shape"], stored.get("chunk")
-            objects.append(ListedObject(path, kind, attributes, shape, known.dtype, chunk))
+            dtype = known.dtype
+        objects.append(ListedObject(path, kind, attributes, shape, dtype, chunks, target))
     return tuple(objects)
 
 

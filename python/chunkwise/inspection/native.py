@@ -19,7 +19,15 @@ from h5py import h5o, h5t
 from chunkwise import _native
 from chunkwise.errors import UsageError
 from chunkwise.files.native import open_metadata
-from chunkwise.files.objects import HDF5_ERRORS, Address, Entry, Kind, address_of, encode_name
+from chunkwise.files.objects import (
+    HDF5_ERRORS,
+    Address,
+    Entry,
+    Kind,
+    address_at,
+    address_of,
+    encode_name,
+)
 from chunkwise.files.opening import has_variable_length
 from chunkwise.grammar import Filter, Pipeline
 from chunkwise.inspection.chunks import facts_of_census
@@ -111,8 +119,8 @@ def _entry(file: h5py.File, path: str, depth: int, kind: Kind, target: str | Non
 
 def _by_address(file: h5py.File, paths: Mapping[int, str]) -> dict[Address, str]:
     """Paths by addresses as libhdf5 has them."""
-    *number, _, _ = address_of(h5o.open(file.id, b"/"))
-    return {(*number, at, 0): path for at, path in paths.items()}
+    number = address_of(h5o.open(file.id, b"/"))[:2]
+    return {address_at(number, at): path for at, path in paths.items()}
 
 
 def _dataset(stored: _native.StoredRecord, paths: Mapping[int, str]) -> DatasetFacts | None:
