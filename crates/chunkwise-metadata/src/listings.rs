@@ -17,6 +17,9 @@ use crate::metadata::Metadata;
 const MOST_NAMES: usize = 1 << 16;
 const MOST_TIME: Duration = Duration::from_millis(50);
 
+/// Of all threads, the one that takes.
+const THIS: usize = 0;
+
 /// All names in a file, as of [`Metadata::listing`], with no chunk counted; None, too, where it is
 /// being written, and an error where it cannot be opened.
 pub type Listed = io::Result<Option<Vec<Entry>>>;
@@ -33,8 +36,10 @@ pub struct Listings {
 struct State {
     /// How many files were begun.
     begun: usize,
-    /// Those of them that nobody took: None while one is being listed.
-    ready: VecDeque<Option<Listed>>,
+    /// Those of them that nobody took, and which thread has listed them: None while it does.
+    ready: VecDeque<Option<(usize, Listed)>>,
+    /// What was taken, by thread.  Each frees its own: others would wait for its allocator.
+    spent: Vec<Vec<Listed>>,
     /// Names in these.
     names: usize,
     /// Until when others are begun.
@@ -63,27 +68,35 @@ impl Listings {
         &self,
         threads: usize,
         aside: impl Fn(&(dyn Fn() + Sync)),
-        mut take: impl FnMut(Listed) -> Result<(), E>,
+        mut take: impl FnMut(&mut Listed) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.state().until = Some(Instant::now() + MOST_TIME);
-        let others = threads.min(self.paths.len() - self.state().begun).saturating_sub(1);
-        std::thread::scope(|scope| {
-            for _ in 0..others {
+        let mut state = self.state();
+        let threads = threads.min(self.paths.len() - state.begun).max(1);
+        state.until = Some(Instant::now() + MOST_TIME);
+        state.spent.resize_with(threads, Vec::new);
+        drop(state);
+        let outcome = std::thread::scope(|scope| {
+            for thread in 1..threads {
                 // Where the system has no thread to give, fewer do it.
-                let work = || while self.list_one(false) {};
+                let work = move || while self.list_one(thread) {};
                 let _ = std::thread::Builder::new().spawn_scoped(scope, work);
             }
             let outcome = loop {
-                if let Some(listed) = self.next() {
-                    let taken = take(listed);
-                    if taken.is_err() || !self.state().is_in_time() {
+                if let Some((by, mut listed)) = self.next() {
+                    let taken = take(&mut listed);
+                    let mut state = self.state();
+                    // None of a thread of an earlier call.
+                    if let Some(spent) = state.spent.get_mut(by) {
+                        spent.push(listed);
+                    }
+                    if taken.is_err() || !state.is_in_time() {
                         break taken;
                     }
                 } else if self.is_at_end() {
                     break Ok(());
                 } else {
                     aside(&|| {
-                        if !self.list_one(true) {
+                        if !self.list_one(THIS) {
                             self.wait(|state| matches!(state.ready.front(), Some(None)));
                         }
                     });
@@ -92,7 +105,9 @@ impl Listings {
             self.state().until = None;
             aside(&|| self.wait(|state| state.ready.iter().any(Option::is_none)));
             outcome
-        })
+        });
+        self.state().spent.clear();
+        outcome
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -105,26 +120,30 @@ impl Listings {
     }
 
     /// The next file, if it was listed.
-    fn next(&self) -> Option<Listed> {
+    fn next(&self) -> Option<(usize, Listed)> {
         let mut state = self.state();
-        let listed = state.ready.pop_front_if(|next| next.is_some())??;
-        state.names -= count(&listed);
-        Some(listed)
+        let found = state.ready.front_mut()?.take()?;
+        state.ready.pop_front();
+        state.names -= count(&found.1);
+        Some(found)
     }
 
     /// List the next file that nobody began, if one may be begun; whoever takes needs one.
-    fn list_one(&self, takes: bool) -> bool {
+    fn list_one(&self, thread: usize) -> bool {
         let mut state = self.state();
-        let is_needed = takes && state.ready.is_empty();
+        let spent = state.spent.get_mut(thread).map(std::mem::take);
+        let is_needed = thread == THIS && state.ready.is_empty();
         let Some(path) = self.paths.get(state.begun) else { return false };
-        if !is_needed && !(state.names < MOST_NAMES && state.is_in_time()) {
+        if !(is_needed || state.names < MOST_NAMES && state.is_in_time()) {
             return false;
         }
         // Left to libhdf5 if this one panics: nobody waits for ever.
-        let mut place = Place { listings: self, number: state.begun, listed: Ok(None) };
+        let (number, listed) = (state.begun, Ok(None));
+        let mut place = Place { listings: self, number, thread, listed };
         state.begun += 1;
         state.ready.push_back(None);
         drop(state);
+        drop(spent);
         place.listed = listing(path);
         true
     }
@@ -139,6 +158,7 @@ impl Listings {
 struct Place<'l> {
     listings: &'l Listings,
     number: usize,
+    thread: usize,
     listed: Listed,
 }
 
@@ -148,7 +168,7 @@ impl Drop for Place<'_> {
         let mut state = self.listings.state();
         state.names += count(&listed);
         let taken = state.begun - state.ready.len();
-        state.ready[self.number - taken] = Some(listed);
+        state.ready[self.number - taken] = Some((self.thread, listed));
         drop(state);
         self.listings.listed.notify_all();
     }
@@ -183,7 +203,7 @@ mod tests {
                 threads,
                 |work| work(),
                 |listed| {
-                    found.push(listed);
+                    found.push(std::mem::replace(listed, Ok(None)));
                     if found.len().is_multiple_of(fails) { Err(found.len()) } else { Ok(()) }
                 },
             );
@@ -228,10 +248,10 @@ mod tests {
             state.begun = 1;
             state.ready.push_back(None);
             drop(state);
-            let _place = Place { listings: &listings, number: 0, listed: Ok(None) };
+            let _place = Place { listings: &listings, number: 0, thread: 1, listed: Ok(None) };
             panic!();
         });
         assert!(outcome.is_err());
-        assert!(matches!(listings.next(), Some(Ok(None))));
+        assert!(matches!(listings.next(), Some((1, Ok(None)))));
     }
 }

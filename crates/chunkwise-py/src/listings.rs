@@ -37,7 +37,7 @@ impl PyListings {
         if ready.is_empty() {
             // What takes all of them at once runs no line of Python between two.
             py.check_signals()?;
-            let take = |listed| {
+            let take = |listed: &mut Listed| {
                 ready.push_back(of_many(py, listed, made)?);
                 Ok::<_, PyErr>(())
             };
@@ -47,10 +47,13 @@ impl PyListings {
     }
 }
 
-fn of_many(py: Python<'_>, listed: Listed, made: &Py<PyAny>) -> PyResult<Py<PyAny>> {
+fn of_many(py: Python<'_>, listed: &mut Listed, made: &Py<PyAny>) -> PyResult<Py<PyAny>> {
     let names = match listed {
-        Ok(names) => names,
-        Err(error) => return Ok(PyErr::from(error).into_value(py).into_any()),
+        Ok(names) => names.as_deref(),
+        failed => {
+            let error = std::mem::replace(failed, Ok(None)).err().map(PyErr::from);
+            return Ok(error.map_or_else(|| py.None(), |error| error.into_value(py).into_any()));
+        }
     };
     match names.map(|names| names_in_short(py, names)).transpose()?.flatten() {
         Some(names) => made.call1(py, (names,)),
@@ -59,24 +62,27 @@ fn of_many(py: Python<'_>, listed: Listed, made: &Py<PyAny>) -> PyResult<Py<PyAn
 }
 
 /// What a `NameInShort` is (see `_native.pyi`), name by name; None where libhdf5 has to say one.
-fn names_in_short(py: Python<'_>, names: Vec<Entry>) -> PyResult<Option<Bound<'_, PyList>>> {
+fn names_in_short<'py>(py: Python<'py>, names: &[Entry]) -> PyResult<Option<Bound<'py, PyList>>> {
     let list = PyList::empty(py);
     for Entry { path, found, .. } in names {
-        let kind = kind_of(py, &found);
-        let (mut attributes, mut shape, mut datatype, mut chunk, mut target) = Default::default();
-        match found {
+        let kind = kind_of(py, found);
+        let (mut shape, mut datatype, mut chunk, mut target) = Default::default();
+        let attributes = match found {
             Found::Object(_, Shown::Left(_)) => return Ok(None),
-            Found::Object(_, Shown::Group(names) | Shown::Datatype(names)) => attributes = names,
+            Found::Object(_, Shown::Group(names) | Shown::Datatype(names)) => &names[..],
             Found::Object(_, Shown::Dataset(names, facts)) => {
-                attributes = names;
-                shape = facts.shape.map(|shape| PyTuple::new(py, &shape)).transpose()?;
+                shape = facts.shape.as_ref().map(|shape| PyTuple::new(py, shape)).transpose()?;
                 datatype = Some(PyBytes::new(py, &facts.datatype));
-                if let StoredFacts::Chunked(stated, _) = facts.stored {
-                    chunk = Some(PyTuple::new(py, &stated)?);
+                if let StoredFacts::Chunked(stated, _) = &facts.stored {
+                    chunk = Some(PyTuple::new(py, stated)?);
                 }
+                &names[..]
             }
-            link => target = target_of(link),
-        }
+            link => {
+                target = target_of(link);
+                &[]
+            }
+        };
         let attributes = PyTuple::new(py, attributes)?;
         list.append((path, kind, attributes, shape, datatype, chunk, target))?;
     }
@@ -102,10 +108,10 @@ fn kind_of<'py>(py: Python<'py>, found: &Found) -> &'py Bound<'py, PyString> {
 }
 
 /// Where a link leads, as text.
-fn target_of(link: Found) -> Option<String> {
+fn target_of(link: &Found) -> Option<String> {
     match link {
         Found::Again(first) => Some(first.to_string()),
-        Found::Soft(to) => Some(to),
+        Found::Soft(to) => Some(to.clone()),
         Found::External(file, to) => Some(format!("{file}:{to}")),
         Found::Other | Found::Object(..) => None,
     }
@@ -129,7 +135,7 @@ pub fn names_to_list(py: Python<'_>, names: Vec<Entry>) -> PyResult<Bound<'_, Py
                     Shown::Left(_) => {}
                 }
             }
-            link => target = target_of(link),
+            link => target = target_of(&link),
         }
         let attributes = attributes.map(|names| PyTuple::new(py, names)).transpose()?;
         list.append((path, depth, kind, target, at, attributes, facts))?;
