@@ -728,6 +728,8 @@ class Metadata:
 
         By hard links only; None where libhdf5 has to say it, and of what is not there.
         """
+    def names(self, group: int) -> list[str | bytes] | None:
+        """The names in a group, as h5py gives them; None where libhdf5 has to list them."""
     def visit(self, group: int, deep: bool) -> Visit | None:
         """A walk below the group at an address; None where libhdf5 has to list it.
 

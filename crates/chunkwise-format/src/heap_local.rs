@@ -13,8 +13,15 @@ pub(crate) struct LocalHeap<'a> {
     data: Part<'a>,
 }
 
+/// Where the bytes of a local heap are.
+pub(crate) struct Head {
+    pub(crate) nbytes: u64,
+    free: u64,
+    data: u64,
+}
+
 impl<'a> LocalHeap<'a> {
-    pub(crate) fn open(source: &Source<'a>, address: u64) -> Result<Self, FormatError> {
+    pub(crate) fn head(source: &Source<'a>, address: u64) -> Result<Head, FormatError> {
         let place = Place::new(Structure::LocalHeap, address);
         let widths = source.widths();
         let nbytes = widths.nbytes(8, 1, 2);
@@ -23,9 +30,12 @@ impl<'a> LocalHeap<'a> {
         fields.signature(b"HEAP")?;
         fields.version(0)?;
         fields.skip(3)?;
-        let nbytes = fields.length()?;
-        let free = fields.length()?;
-        let data = fields.defined()?;
+        Ok(Head { nbytes: fields.length()?, free: fields.length()?, data: fields.defined()? })
+    }
+
+    pub(crate) fn open(source: &Source<'a>, address: u64) -> Result<Self, FormatError> {
+        let place = Place::new(Structure::LocalHeap, address);
+        let Head { nbytes, free, data } = Self::head(source, address)?;
         let data = source.read(Place::new(Structure::LocalHeap, data), nbytes)?;
         check_free(place, &data, free)?;
         Ok(Self { place, data })

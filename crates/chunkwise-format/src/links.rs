@@ -12,6 +12,7 @@ use crate::error::{FormatError, Lost, Structure};
 use crate::fields::Fields;
 use crate::header::{Header, kind};
 use crate::heap_fractal::indexed;
+use crate::heap_local::LocalHeap;
 use crate::link::Link;
 use crate::shared;
 use crate::source::Source;
@@ -64,6 +65,14 @@ pub(crate) fn all(
     each(context, header, None, &mut add, lost).or_else(lost)?;
     found.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(found)
+}
+
+/// Bytes of names that are read to find one: in a group of the old kind those of all.
+pub(crate) fn names_nbytes(context: Context<'_>, header: &Header<'_>) -> Result<u64, FormatError> {
+    let Some(message) = header.first(kind::SYMBOL_TABLE) else { return Ok(0) };
+    let mut fields = message.part.fields();
+    fields.defined()?;
+    Ok(LocalHeap::head(&context.source(), fields.defined()?)?.nbytes)
 }
 
 /// The link with a name.

@@ -158,6 +158,14 @@ impl<'f> Object<'f> {
         self.named(links::one(self.context, &self.header, name))
     }
 
+    /// Bytes of names that `link` reads.
+    ///
+    /// # Errors
+    /// What holds them is damaged.
+    pub fn names_nbytes(&self) -> Result<u64, FormatError> {
+        self.named(links::names_nbytes(self.context, &self.header))
+    }
+
     /// Whether the order is known in which links were made.
     ///
     /// # Errors

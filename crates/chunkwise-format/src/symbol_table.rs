@@ -151,6 +151,7 @@ impl<'h> Node<'h> {
         let mut fields = node.fields();
         fields.skip(8)?;
         let (begin, end) = self.keys;
+        let mut flow = ControlFlow::Continue(());
         for _ in 0..count {
             let mut entry = fields.part(entry_len)?;
             let mut link = || {
@@ -163,24 +164,22 @@ impl<'h> Node<'h> {
                 }
                 last.clear();
                 last.extend_from_slice(its_name);
-                if name.is_some_and(|name| name != its_name) {
+                // libhdf5 decodes all of a node, and refuses all for the sake of one.
+                let target = target(place, &mut entry, heap)?;
+                if flow.is_break() || name.is_some_and(|name| name != its_name) {
                     return Ok(None);
                 }
                 source.charge(place, its_name.len() as u64)?;
-                let (name, target) = (its_name.to_vec(), target(place, &mut entry, heap)?);
+                let name = its_name.to_vec();
                 Ok(Some(Link { name, charset: Charset::Ascii, creation_order: None, target }))
             };
             match link() {
-                Ok(Some(link)) => {
-                    if each(link).is_break() {
-                        return Ok(ControlFlow::Break(()));
-                    }
-                }
+                Ok(Some(link)) => flow = each(link),
                 Ok(None) => {}
                 Err(error) => lost(error)?,
             }
         }
-        Ok(ControlFlow::Continue(()))
+        Ok(flow)
     }
 }
 

@@ -92,11 +92,11 @@ impl Metadata {
     /// which names there are.
     #[must_use]
     pub fn listing(&self) -> Option<Vec<Entry>> {
-        self.names(true)
+        self.entries(true)
     }
 
     /// As `listing` gives them; no index of chunks is read unless they are counted.
-    pub(crate) fn names(&self, counted: bool) -> Option<Vec<Entry>> {
+    pub(crate) fn entries(&self, counted: bool) -> Option<Vec<Entry>> {
         if !self.is_whole() {
             return None;
         }

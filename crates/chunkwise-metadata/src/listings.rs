@@ -130,8 +130,9 @@ impl Listings {
 
     /// List the next file that nobody began, if one may be begun; whoever takes needs one.
     fn list_one(&self, thread: usize) -> bool {
+        let spent = self.state().spent.get_mut(thread).map(std::mem::take);
+        drop(spent);
         let mut state = self.state();
-        let spent = state.spent.get_mut(thread).map(std::mem::take);
         let is_needed = thread == THIS && state.ready.is_empty();
         let Some(path) = self.paths.get(state.begun) else { return false };
         if !(is_needed || state.names < MOST_NAMES && state.is_in_time()) {
@@ -143,7 +144,6 @@ impl Listings {
         state.begun += 1;
         state.ready.push_back(None);
         drop(state);
-        drop(spent);
         place.listed = listing(path);
         true
     }
@@ -186,7 +186,7 @@ fn listing(path: &Path) -> Listed {
     }
     // It is opened once: nothing is read of it later.
     let metadata = Metadata::of_storage(Arc::new(FileStorage::new(file)));
-    Ok(metadata.and_then(|metadata| metadata.names(false)))
+    Ok(metadata.and_then(|metadata| metadata.entries(false)))
 }
 
 #[cfg(test)]

@@ -7,6 +7,9 @@ use chunkwise_select::{ChunkGrid, Dims};
 
 use crate::metadata::Metadata;
 
+/// To read more names than these, to find one, takes longer than libhdf5, which keeps them.
+const MOST_NAMES_NBYTES: u64 = 64 << 10;
+
 /// What libhdf5 makes of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opens {
@@ -34,7 +37,11 @@ impl Metadata {
             if name.is_empty() || name == b"." || name.contains(&0) {
                 return None;
             }
-            match self.object(at).ok()?.link(name).ok()??.target {
+            let group = self.object(at).ok()?;
+            if !self.file.bytes().is_whole() && group.names_nbytes().ok()? > MOST_NAMES_NBYTES {
+                return None;
+            }
+            match group.link(name).ok()??.target {
                 Target::Hard(address) => at = address,
                 _ => return None,
             }

@@ -9,7 +9,7 @@ use chunkwise_engine::Storage;
 use chunkwise_format::Bytes;
 
 /// Files up to this size are read whole; of others, parts of this size are kept.
-const WHOLE_NBYTES: u64 = 1 << 20;
+const WHOLE_NBYTES: u64 = 1 << 19;
 const PART_NBYTES: u64 = 16 << 10;
 /// No more bytes than this do most structures take.
 const USUAL_NBYTES: u64 = 4 << 10;
@@ -43,6 +43,11 @@ impl Stored {
         };
         let (parts, missed) = Default::default();
         Ok(Self { storage, nbytes, is_far, whole, parts, missed })
+    }
+
+    /// Whether all of the file is in memory.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.whole.is_some()
     }
 
     /// Do what reads parts of a file that is far away, again and again without those that are

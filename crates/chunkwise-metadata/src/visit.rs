@@ -87,6 +87,15 @@ impl Visit {
     }
 }
 
+impl Metadata {
+    /// The names in a group, in the order of h5py; None where libhdf5 has to list them.
+    pub fn names(&self, group: u64) -> Option<Vec<Vec<u8>>> {
+        let object = self.object(group).ok().filter(|_| self.is_whole())?;
+        let found = members(self, &object, &[], false)?;
+        Some(found.into_iter().rev().map(|(name, _)| name).collect())
+    }
+}
+
 /// The members of a group, the last first: by name where all below it is visited, otherwise as h5py
 /// lists them.  None where a name is none of libhdf5's.
 fn members(

@@ -150,6 +150,12 @@ impl PyMetadata {
         py.detach(|| self.metadata.find(group, path)).and_then(known)
     }
 
+    /// The names in a group (see `_native.pyi`).
+    fn names<'py>(&self, py: Python<'py>, group: u64) -> PyResult<Option<Bound<'py, PyList>>> {
+        let Some(names) = py.detach(|| self.metadata.names(group)) else { return Ok(None) };
+        PyList::new(py, names.iter().map(|name| name_of(py, name))).map(Some)
+    }
+
     /// A walk over what lies below a group; None where libhdf5 has to list it.
     fn visit(&self, py: Python<'_>, group: u64, deep: bool) -> Option<PyVisit> {
         let metadata = Arc::clone(&self.metadata);
@@ -199,14 +205,18 @@ impl PyVisit {
         let Some(found) = found else { return Ok(None) };
         let list = PyList::empty(py);
         for (name, opens) in found {
-            let name = match str::from_utf8(&name) {
-                Ok(text) => PyString::new(py, text).into_any(),
-                Err(_) => PyBytes::new(py, &name).into_any(),
-            };
             let (is_group, address) = known(opens).unzip();
-            list.append((name, is_group, address))?;
+            list.append((name_of(py, &name), is_group, address))?;
         }
         Ok(Some(list))
+    }
+}
+
+/// A name as h5py gives it.
+fn name_of<'py>(py: Python<'py>, name: &[u8]) -> Bound<'py, PyAny> {
+    match str::from_utf8(name) {
+        Ok(text) => PyString::new(py, text).into_any(),
+        Err(_) => PyBytes::new(py, name).into_any(),
     }
 }
 

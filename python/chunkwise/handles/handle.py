@@ -409,6 +409,9 @@ class FileHandle:
     def find(self, wanted: Kept) -> Any:
         """Give an object its identifier again, opening what has to be opened."""
         with phil:
+            if not self.is_open:
+                wanted._end()
+                return wanted._oid
             # As bytes, since names need not be UTF-8.
             path = wanted._path
             assert path is not None, "it was not let go"
@@ -419,6 +422,8 @@ class FileHandle:
                 # Says what is wrong with it.
                 find_dataset(as_file(self.id), path)
                 raise
+            if wanted._at is not None and header_address(address_of(found)) != wanted._at:
+                raise self._changed()
             wanted._id = found
             return found
 
@@ -469,9 +474,14 @@ class FileHandle:
 
     def park(self) -> None:
         """Close it in libhdf5, unless somebody uses it."""
-        if self._id is None or self._is_used():
+        if self._id is None:
             return
-        if not self._remember():
+        if not self._id.valid:
+            # Somebody else has closed it.
+            _open.discard(self)
+        elif self._is_used():
+            return
+        elif not self._remember():
             _open.discard(self)
             self._pinned = True
         elif self._dropped():
@@ -612,8 +622,9 @@ class Kept:
         home = self._home
         if home is None or self._at is None:
             return address_of(self._id)
-        # A parked file is opened, which gives it another number.
-        assert home.id is not None
+        if home._id is None:
+            # A parked file is opened, which gives it another number.
+            return address_of(self._id)
         return address_at(home.number, self._at)
 
     @property
