@@ -75,7 +75,10 @@ PACKAGE := pyproject.toml constraints.txt
 demo: install
 	$(BIN)/python examples/demo.py
 
-test: tools check rust-test mpi docs all-python
+# Two at a time, as much of this has work for a single processor; the tests take all of them.
+test: tools dev
+	@$(MAKE) --no-print-directory --jobs 2 check mpi rust-test docs wheel
+	@$(MAKE) --no-print-directory all-python
 	@echo "make test: every check and test has passed"
 
 test-quick: check rust-test
