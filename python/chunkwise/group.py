@@ -194,10 +194,12 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             path = None if name is None else decode_name(name)
         if number is not None or path is None:
             home.pin()
+        at = header_address(address) if number is None and not home.changes else None
         if isinstance(identifier, h5g.GroupID):
             group = Group.__new__(Group)
             h5py.Group.__init__(group, identifier)
             group._belong(home, path, number)
+            group._at = at
             return group
         # Two names of one dataset are two objects, which share what waits to be written.
         key = (address if home.changes or path is None else number, path)
@@ -210,6 +212,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             readonly = not intent & (h5f.ACC_RDWR | h5f.ACC_SWMR_WRITE)
         dataset = Dataset(identifier, readonly=readonly)
         dataset._belong(home, path, number)
+        dataset._at = at
         return self._met.keep(key, dataset, found)
 
     # Visiting ------------------------------------------------------------------------

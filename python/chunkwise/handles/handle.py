@@ -591,7 +591,7 @@ class Kept:
     _number: tuple[int, ...] | None = None
     # Under which `_home` has it; None for what was found by a reference, or has no name.
     _path: str | None = "/"
-    # Where its header is in `_home`, if the file's own bytes led there.
+    # Where its header is in `_home`, which nobody writes; None where that is not known.
     _at: int | None = None
     _oid: Any = None
     # File and name, for messages.
