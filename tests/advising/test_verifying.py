@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import h5py
 import numpy as np
@@ -22,6 +23,7 @@ from chunkwise.model.readers import LIBHDF5_2
 from chunkwise.model.search import Problem, Ranking
 from chunkwise.model.seconds import Codec, Speed
 from chunkwise.patterns import Access
+from chunkwise.trials.trial import Measurement
 from tests.advising.conftest import MACHINE
 
 SHAPE = (400, 40, 60)
@@ -86,6 +88,23 @@ def test_a_pattern_is_cut_to_the_part(text: str, expected: Access) -> None:
     assert verifying.access_on(part, one) == expected
     whole = Part("f", "/x", (0, 0, 0), SHAPE, True)
     assert verifying.access_on(whole, one) is one.access
+
+
+@pytest.mark.parametrize(("text", "cache"), [("map=1x40x60", "0"), ("map=1x40x60@walk", None)])
+def test_single_reads_by_chunkwise_are_measured_without_its_cache(
+    text: str, cache: str | None
+) -> None:
+    part = Part("f", "/part", (0, 0, 0), (200, 20, 60), False)
+    (one,) = asked(text)
+    trial = verifying._trial(part, PRESENT, one, cast("Any", None), "chunkwise")
+    assert trial.get("engine-cache") == cache
+
+
+def test_of_many_short_reads_the_first_does_not_count() -> None:
+    trial = cast("Any", None)
+    found = Measurement(trial, "ok", total_operations=32, total_s=1.0, median_s=1e-3)
+    assert verifying._of_one(found) == 0.032
+    assert verifying._of_one(Measurement(trial, "failed")) is None
 
 
 def test_the_part_holds_the_datasets_own_values(tmp_path: Path) -> None:

@@ -108,6 +108,21 @@ def test_the_cache_asked_for_is_the_cache_in_force(
     assert actual == tuple(d if a is None else a for a, d in zip(asked, defaults, strict=True))
 
 
+@pytest.mark.parametrize(("nbytes", "decoded"), [(None, 3), (0, 6)])
+def test_without_its_cache_chunkwise_decodes_a_chunk_for_each_read(
+    tmp_path: Path, nbytes: int | None, decoded: int
+) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as f:
+        f.create_dataset("x", data=np.zeros((6, 500)), chunks=(2, 500), compression=1)
+    rows = Access("rows", (1, 500))
+    found = measure_in_worker(
+        trial_of(look(path, "x"), rows, "chunkwise", timeout_s=60, engine_cache_nbytes=nbytes)
+    )
+    assert (found.status, found.operations) == ("ok", 6)
+    assert found.decoded_chunks == decoded
+
+
 @pytest.mark.parametrize(
     ("code", "said"),
     [

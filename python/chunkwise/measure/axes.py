@@ -211,6 +211,10 @@ AXES: Final[dict[str, Axis]] = {
             _BOTH, "a libz.so that takes the place of libhdf5's (LD_PRELOAD)",
         ),
         Axis(
+            "engine-cache", "engine_cache_nbytes", DEFAULT, parse_size, _sized("engine cache"),
+            NATIVE, _READ, "bytes of chunkwise's own cache of decoded chunks",
+        ),
+        Axis(
             "reopen", "reopen", "once", _is_each,
             lambda each: "opened each time" if each else "opened once", _HDF5 | NATIVE, _READ,
             "whether the file is opened once, or for each read, as a part of it",

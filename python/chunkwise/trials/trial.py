@@ -75,6 +75,7 @@ class Trial:
     format: str = NETCDF4  # A name of `chunkwise.trials.readers.FORMATS`
     operation: Operation = "read"  # ``write``: to a new file
     threads: int | None = None  # That chunkwise may use
+    engine_cache_nbytes: int | None = None  # Of chunkwise's own cache of decoded chunks
     # The path of a libhdf5, or of the Python whose h5py brings one; None for h5py's here.
     libhdf5: str | None = None
     sieve_nbytes: int | None = None  # For contiguous data (H5Pset_sieve_buf_size)

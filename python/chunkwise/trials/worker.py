@@ -26,6 +26,7 @@ from chunkwise._startup import measure_h5py_as_it_is
 from chunkwise.errors import ChunkwiseError, CorruptDataError, UsageError, WrongValueError
 from chunkwise.model.geometry import Walk
 from chunkwise.names import hdf5_reason
+from chunkwise.settings import settings
 from chunkwise.trials import environment, pagecache
 from chunkwise.trials.breakdown import Watch, taken_apart
 from chunkwise.trials.formats import is_netcdf3
@@ -210,6 +211,8 @@ def measure(trial: Trial) -> dict[str, Any]:
     if trial.threads is not None:
         # Before anything asks how many there may be.
         os.environ["CHUNKWISE_THREADS"] = str(trial.threads)
+    if trial.engine_cache_nbytes is not None:
+        settings(cache_nbytes=trial.engine_cache_nbytes)
     return _read(trial) if trial.operation == "read" else _write(trial)
 
 
