@@ -273,8 +273,8 @@ def _trial(
         "chunk": here.chunk_word,
         "filter": here.filters if here.chunks is not None else "none",
     }
-    if reader == CHUNKWISE and one.pattern.scattered and not one.pattern.writes:
-        # One read counts: out of the cache, which may hold all of the part, others are faster.
+    if _is_alone(one, reader):
+        # Out of its cache, which may hold all of the part, others are faster.
         point["engine-cache"] = "0"
     if reader != CHUNKWISE and here.chunks is not None:
         cache = _cache(part, layout, here, one, problem)
@@ -282,6 +282,11 @@ def _trial(
         if cache.nslots is not None:
             point["nslots"] = str(cache.nslots)
     return point
+
+
+def _is_alone(one: Asked, reader: str) -> bool:
+    """Whether each read by chunkwise counts as if there were no other."""
+    return reader == CHUNKWISE and one.pattern.scattered and not one.pattern.writes
 
 
 def access_on(part: Part, one: Asked) -> Access:
@@ -341,7 +346,7 @@ def _samples(
     """Return the seconds of each repeat, for the pattern on the whole dataset."""
     scale = 1.0 if part.whole else _scale(part, layout, one, problem)
     found = [m.total_s for m in cell.succeeded]
-    if cell.reader == CHUNKWISE and one.pattern.scattered and not one.pattern.writes:
+    if _is_alone(one, cell.reader):
         # A part is read in a millisecond, of which the first read may take most.
         found = [_of_one(m) for m in cell.succeeded]
     return tuple(seconds * scale for seconds in found if seconds is not None)

@@ -283,17 +283,13 @@ _ours: weakref.WeakValueDictionary[Address, Binding] = weakref.WeakValueDictiona
 
 def own_binding(dataset: h5py.Dataset) -> Binding:
     """What reads a dataset of chunkwise's own, the same for all of its objects."""
-    address = _address_of(dataset)
+    address: Address = dataset._address()
     found = _ours.get(address)
     if found is None:
         workers.look()
         found = _ours[address] = _by_bytes(dataset, address) or _describe(dataset)
         found.own = True
     return found
-
-
-def _address_of(dataset: h5py.Dataset) -> Address:
-    return dataset._address() if isinstance(dataset, Kept) else address_of(dataset.id)
 
 
 def _by_bytes(dataset: h5py.Dataset, address: Address) -> Binding | None:
