@@ -20,7 +20,7 @@ from chunkwise.model.chunk_shape import (
 )
 from chunkwise.model.cost import Stored
 from chunkwise.model.nominal import LOAD_S, STORED_LOAD_S, nominal_s, quick_s
-from chunkwise.model.readers import LIBHDF5_1, LIBHDF5_2, Reader
+from chunkwise.model.readers import CHUNKWISE, LIBHDF5_1, LIBHDF5_2, Reader
 from chunkwise.model.seconds import Codec, Machine, Rates, Speed, parts
 from chunkwise.model.traffic import Pattern, traffic
 
@@ -76,6 +76,21 @@ def test_many_at_once_are_counted_as_each_by_itself(case: Any, reader: Reader) -
             for one in patterns
         )
         assert found == pytest.approx(slow, rel=1e-6)
+
+
+@pytest.mark.parametrize("scattered", [True, False])
+def test_single_reads_by_chunkwise_gain_nothing_by_its_cache(scattered: bool) -> None:
+    """As many small reads as there are would otherwise be served by a few large chunks."""
+    shape, shapes = (240, 300, 280), np.array([[1, 300, 280], [240, 30, 28]])
+    pattern = Pattern("series", (240, 1, 1), scattered=scattered, operations=1000)
+
+    def seconds(cache_nbytes: int) -> list[float]:
+        ours = Reader(CHUNKWISE, CHUNKWISE, cache_nbytes, None, None)
+        quick = quick_s(shape, 4, shapes, [pattern], ours)
+        slow = [nominal_s(shape, 4, tuple(map(int, one)), [pattern], ours) for one in shapes]
+        return [*map(float, quick), *slow]
+
+    assert (seconds(1 << 30) == seconds(0)) is scattered
 
 
 @settings(max_examples=25, deadline=None)

@@ -271,7 +271,8 @@ def _codec(filters: str, tries: Sequence[_Try]) -> Codec:
     names = [name for name in (LIBHDF5, CHUNKWISE) if all(name in one.decode for one in tries)]
     decode = {name: _line([(t.nbytes, t.decode[name]) for t in tries]) for name in names}
     encode = {LIBHDF5: _line([(t.nbytes, t.encode.get(LIBHDF5, 0.0)) for t in tries])}
-    return Codec(filters, ratios, decode, encode, spread)
+    in_blocks = [one.name for one in Pipeline.parse(filters).filters] == ["bitshuffle"]
+    return Codec(filters, ratios, decode, encode, spread, in_blocks)
 
 
 def _line(points: Sequence[tuple[int, float]]) -> Speed:

@@ -35,11 +35,12 @@ from chunkwise.model.cost import Shape, Stored
 from chunkwise.model.layout import Layout
 from chunkwise.model.readers import CHUNKWISE, Reader
 from chunkwise.model.search import Outcome, Problem
+from chunkwise.model.traffic import is_alone
 from chunkwise.patterns import Access
 from chunkwise.trials.trial import Measurement
 
 # Bytes of a part for each second of the budget.
-_NBYTES_PER_S: Final = 512 << 10
+_NBYTES_PER_S: Final = 1 << 20
 _LEAST_NBYTES: Final = 4 << 20
 _MOST_NBYTES: Final = 256 << 20
 # A part keeps this many times the reach of a pattern, if there is room.
@@ -273,8 +274,7 @@ def _trial(
         "chunk": here.chunk_word,
         "filter": here.filters if here.chunks is not None else "none",
     }
-    if _is_alone(one, reader):
-        # Out of its cache, which may hold all of the part, others are faster.
+    if is_alone(one.pattern, reader):
         point["engine-cache"] = "0"
     if reader != CHUNKWISE and here.chunks is not None:
         cache = _cache(part, layout, here, one, problem)
@@ -282,11 +282,6 @@ def _trial(
         if cache.nslots is not None:
             point["nslots"] = str(cache.nslots)
     return point
-
-
-def _is_alone(one: Asked, reader: str) -> bool:
-    """Whether each read by chunkwise counts as if there were no other."""
-    return reader == CHUNKWISE and one.pattern.scattered and not one.pattern.writes
 
 
 def access_on(part: Part, one: Asked) -> Access:
@@ -346,7 +341,7 @@ def _samples(
     """Return the seconds of each repeat, for the pattern on the whole dataset."""
     scale = 1.0 if part.whole else _scale(part, layout, one, problem)
     found = [m.total_s for m in cell.succeeded]
-    if _is_alone(one, cell.reader):
+    if is_alone(one.pattern, cell.reader):
         # A part is read in a millisecond, of which the first read may take most.
         found = [_of_one(m) for m in cell.succeeded]
     return tuple(seconds * scale for seconds in found if seconds is not None)

@@ -39,7 +39,7 @@ from chunkwise.patterns import question as stated_question
 from chunkwise.words import LAYOUTS
 
 # A trial takes a process: so long, besides what it measures.
-_TRIAL_S: Final = 1.0
+_TRIAL_S: Final = 0.5
 # Bytes a second in which layouts are written, about.
 _WRITTEN_NBYTES_PER_S: Final = 40e6
 # Of what is left when the search is over, the share for measuring many layouts once; the rest is

@@ -13,6 +13,7 @@ import platform
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -63,13 +64,14 @@ def find(asked: str | None, folder: str) -> LibHDF5:
     """Find a library, and ask it for its version, in a process of its own."""
     environment = plugins()
     if asked is None:
-        command = WORKER
-    elif not Path(asked).exists():
+        version, zlib = _here(tuple(environment.items()))
+        return LibHDF5(None, version, WORKER, environment, zlib)
+    if not Path(asked).exists():
         raise UsageError(
             f"--libhdf5 {printable(asked)}: there is no such file; give the path of a "
             "libhdf5.so, or of a Python that has h5py"
         )
-    elif is_shared_library(asked):
+    if is_shared_library(asked):
         _check_architecture(asked)
         command = WORKER
     else:
@@ -139,6 +141,12 @@ def _package_alone(folder: str) -> str:
     if not link.exists():
         link.symlink_to(Path(str(chunkwise.__file__)).parent)
     return str(alone)
+
+
+@cache
+def _here(environment: tuple[tuple[str, str], ...]) -> tuple[str, str]:
+    """Return the versions of the h5py installed here: the same as long as this process lives."""
+    return _versions(None, WORKER[0], dict(environment))
 
 
 def _versions(asked: str | None, program: str, environment: Mapping[str, str]) -> tuple[str, str]:

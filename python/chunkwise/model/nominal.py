@@ -24,7 +24,7 @@ from chunkwise.model.fitting import NOMINAL
 from chunkwise.model.geometry import Axis
 from chunkwise.model.readers import CHUNKWISE, Reader
 from chunkwise.model.seconds import Codec, Machine, Rates, Speed, parts
-from chunkwise.model.traffic import Pattern, contiguous_traffic, traffic
+from chunkwise.model.traffic import Pattern, contiguous_traffic, reader_of, traffic
 
 # To find a chunk of a file in memory and to start its filters, for single reads: what h5py took of
 # processor time, in some 400 layouts of 26 datasets.
@@ -85,10 +85,11 @@ def nominal_s(
     machine = Machine({"libhdf5": rates}, {"libhdf5": rates})
     codec = CODEC if filtered and chunks is not None else Codec("none")
     for one in patterns:
+        who = reader_of(one, reader)
         if chunks is None:
-            found = contiguous_traffic(shape, itemsize, one, reader)
+            found = contiguous_traffic(shape, itemsize, one, who)
         else:
-            found = traffic(Stored(shape, chunks, itemsize, filtered), one, reader)
+            found = traffic(Stored(shape, chunks, itemsize, filtered), one, who)
         each = parts(
             found, chunks or shape, itemsize, codec, machine, "libhdf5", writing=one.writes
         )
@@ -140,7 +141,6 @@ def quick_s(
     Collisions in a cache's hash table and the length of runs are left out.
     """
     nbytes = shapes.astype(np.float64).prod(axis=1) * itemsize
-    room = reader.cache_nbytes // nbytes
     sides, places = zip(
         *(np.unique(shapes[:, axis], return_inverse=True) for axis in range(len(shape))),
         strict=True,
@@ -152,6 +152,7 @@ def quick_s(
             _Along(extent, block, [int(n) for n in lengths], where)
             for extent, block, lengths, where in zip(shape, one.block, sides, places, strict=True)
         ]
+        room = reader_of(one, reader).cache_nbytes // nbytes
         touches, loads, chunks = _counted(along, one, room)
         slowness = 4.0 if one.writes else 1.0
         total += one.weight * (

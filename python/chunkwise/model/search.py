@@ -24,7 +24,7 @@ from chunkwise.model.layout import Layout
 from chunkwise.model.readers import Reader
 from chunkwise.model.references import Shape, references
 from chunkwise.model.seconds import Codec, Machine, Storage, parts
-from chunkwise.model.traffic import Pattern, Traffic, contiguous_traffic, traffic
+from chunkwise.model.traffic import Pattern, Traffic, contiguous_traffic, reader_of, traffic
 
 Objective = Literal["read", "write", "size", "balanced"]
 OBJECTIVES: Final = ("read", "write", "size", "balanced")
@@ -152,10 +152,11 @@ class Problem:
         return found[1]
 
     def _counted(self, layout: Layout, pattern: Pattern) -> Traffic:
+        reader = reader_of(pattern, self.reader)
         if layout.chunks is None:
-            return contiguous_traffic(self.shape, self.itemsize, pattern, self.reader)
+            return contiguous_traffic(self.shape, self.itemsize, pattern, reader)
         stored = Stored(self.shape, layout.chunks, self.itemsize, layout.filters != "none")
-        return traffic(stored, pattern, self.reader)
+        return traffic(stored, pattern, reader)
 
     def parts(self, layout: Layout, pattern: Pattern) -> dict[str, float]:
         """Predict the seconds of one pattern, by their parts (`seconds.parts`)."""

@@ -52,7 +52,7 @@ class Speed:
     start_s: float = 0.0  # Seconds a chunk
     nbyte_s: float = 0.0  # Seconds a byte before filters
 
-    def chunk_s(self, nbytes: int) -> float:
+    def chunk_s(self, nbytes: float) -> float:
         """Seconds of one chunk."""
         return self.start_s + nbytes * self.nbyte_s
 
@@ -70,6 +70,7 @@ class Codec:
     encode: Mapping[str, Speed] = field(default_factory=dict)
     # By how much places of the dataset differ: the largest ratio over the smallest.
     spread: float = 1.0
+    in_blocks: bool = False  # Whether chunkwise decodes parts of chunks
 
     def ratio(self, chunks: Sequence[int]) -> float:
         """Return the stored share of chunks of a shape, from the shapes nearest to it.
@@ -218,14 +219,15 @@ def parts(
 ) -> dict[str, float]:
     """Predict the seconds of a pattern, by their parts."""
     nbytes = math.prod(chunks) * itemsize
-    stored_nbytes = nbytes * codec.ratio(chunks)
+    decoded = found.part_nbytes if codec.in_blocks and found.part_nbytes else nbytes
+    stored_nbytes = decoded * codec.ratio(chunks)
     rates = machine.rates(reader, writing=writing)
     speedup = machine.speedup(reader, found.abreast)
     total = dict.fromkeys(PARTS, 0.0)
     for name, count in zip(RATES, terms(found, stored_nbytes), strict=True):
         share = speedup if name in _SHARED else 1.0
         total[_PARTS[name]] += count * float(getattr(rates, name)) / share
-    codec_s = found.loads * codec.speed(reader, encoding=writing).chunk_s(nbytes)
+    codec_s = found.loads * codec.speed(reader, encoding=writing).chunk_s(decoded)
     codec_s += found.partial * codec.speed(reader).chunk_s(nbytes)
     total["filters"] = codec_s / speedup
     if storage is not None:

@@ -18,6 +18,7 @@ from typing import Final
 
 import numpy as np
 
+from chunkwise.model.blocks import part_nbytes
 from chunkwise.model.chunk_cache import ChunkCache
 from chunkwise.model.cost import Shape, Stored, decodes_by_size, decodes_of_walk
 from chunkwise.model.geometry import Axis, touched_along
@@ -110,6 +111,8 @@ class Traffic:
     far: float = 0.0
     # Of chunkwise: groups of runs that lie at equal distances, in a chunk and in memory.
     strips: float = 0.0
+    # And the bytes that it decodes of a chunk which is stored in blocks; None for all of them.
+    part_nbytes: float | None = None
 
     def fetched_nbytes(self, chunk_stored_nbytes: float) -> float:
         """Tell how many bytes come from storage that has a chunk as so many."""
@@ -124,6 +127,20 @@ class Traffic:
         """
         each = self.touches / max(1.0, self.operations)
         return self.touches * max(0.0, math.log2(max(each, 1.0) / _FEW))
+
+
+def is_alone(pattern: Pattern, reader: str) -> bool:
+    """Whether each read counts as if there were no other, without a cache.
+
+    chunkwise's own may hold all of a dataset: what single reads then gain by it depends on how
+    many there are.
+    """
+    return reader == CHUNKWISE and pattern.scattered and not pattern.writes
+
+
+def reader_of(pattern: Pattern, reader: Reader) -> Reader:
+    """Return a reader with the cache that counts for a pattern."""
+    return replace(reader, cache_nbytes=0) if is_alone(pattern, reader.name) else reader
 
 
 def traffic(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
@@ -221,10 +238,12 @@ def _scattered(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
         distinct = max(min(touches, walk.chunk_count * share), 1.0)
         loads = min(touches, distinct * _decodes(stored, pattern, reader))
     selected = math.prod(stored.shape) * stored.itemsize * share
-    return _completed(
+    found = _completed(
         stored, pattern, reader, operations, touches, distinct, loads, _copied(stored, pattern),
         selected, each,
     )  # fmt: skip
+    alone = is_alone(pattern, reader.name) and not reader.cache_nbytes
+    return replace(found, part_nbytes=part_nbytes(stored, pattern.block)) if alone else found
 
 
 def _listed(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:

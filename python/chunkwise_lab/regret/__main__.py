@@ -37,7 +37,7 @@ def main() -> None:
     of_advice.add_argument("--cases", type=int, help="how many of them, spread over all")
     of_advice.add_argument("--docs", type=Path, help="the page whose tables are filled in")
     of_advice.add_argument("--sides", type=int, default=3, help="lengths a dimension (default 3)")
-    of_advice.add_argument("--budget", type=float, default=6.0, help="seconds for each advice")
+    of_advice.add_argument("--budget", type=float, default=30.0, help="seconds for each advice")
     of_advice.add_argument("--again", action="store_true", help="measure what is kept again")
     of_rule = kinds.add_parser("rule")
     of_rule.add_argument("--seed", type=int, default=0, help="draws other cases")
