@@ -15,7 +15,7 @@ from chunkwise_lab.report.values import Drawing, published
 from chunkwise_lab.studies.claims import judge
 from chunkwise_lab.studies.figures import FIGURES
 from chunkwise_lab.studies.iotest.modelled import SAID, modelled
-from chunkwise_lab.studies.own_data import adapted
+from chunkwise_lab.studies.own_data import study_of
 from chunkwise_lab.studies.published import measured
 from chunkwise_lab.studies.results import Outcome, Row, StudyResults
 from chunkwise_lab.studies.study import Experiment, Published, Statistic, Study
@@ -30,8 +30,11 @@ _VERSIONS: Final = (
     ("python", "Python"),
     ("chunkwise", "chunkwise"),
 )
-# Under which heading `fallbacks` stand.
+# Headings of texts and facts.
+QUESTION: Final = "The question"
+OVERSUBSCRIBED: Final = "Oversubscribed"
 FALLBACK: Final = "Done by libhdf5 in chunkwise's place"
+OWN: Final = ("Dataset", "In the place of the study's values")
 # More sentences of one kind are counted.
 _MOST: Final = 6
 
@@ -107,8 +110,7 @@ def shortened(sentences: Iterable[str]) -> list[str]:
 
 def section(results: StudyResults, study: Study, id_: str) -> Section:
     """Make the section of one run of a study."""
-    if results.target is not None:
-        study = adapted(study, results.values)
+    study = study_of(study, results)
     known = {experiment.id: experiment for experiment in study.experiments}
     blocks = [
         _block(known[name], outcome, results, study, f"{id_}-{name}")
@@ -150,19 +152,22 @@ def _facts(results: StudyResults, study: Study) -> tuple[tuple[str, str], ...]:
 
 
 def _own(results: StudyResults) -> list[tuple[str, str]]:
-    """Name the user's dataset that was measured in the place of the study's own data."""
+    """Name the user's dataset that was measured, and with which values."""
     if results.target is None:
         return []
     of = results.target
     parts = [str(of.get("dataset")), format_shape(of["shape"]), str(of.get("dtype"))]
     if of.get("chunks"):
         parts.append(f"chunks {format_shape(of['chunks'])}")
-    return [
-        (
-            "Dataset",
-            f"{printable(str(of.get('file')))}: {', '.join([*parts, str(of.get('filters'))])}",
-        )
+    file = printable(str(of.get("file")))
+    values = [
+        f"{axis} {theirs} for {ours}"
+        for axis, texts in results.values.items()
+        for ours, theirs in texts.items()
+        if ours != theirs
     ]
+    texts = f"{file}: {', '.join([*parts, str(of.get('filters'))])}", "; ".join(values)
+    return [(title, text) for title, text in zip(OWN, texts, strict=True) if text]
 
 
 def _environment(results: StudyResults, records: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
@@ -235,11 +240,11 @@ def _block(
     if alone is not None:
         pictures.append((None, alone))
     texts = (
-        ("The question", experiment.question),
+        (QUESTION, experiment.question),
         ("What the paper found", experiment.found),
         ("Shown as a figure only", experiment.only_drawn),
         ("What differs here", experiment.note),
-        ("Oversubscribed", oversubscribed(rows, results.environment.get("cpu_count"))),
+        (OVERSUBSCRIBED, oversubscribed(rows, results.environment.get("cpu_count"))),
         ("The model beside it", SAID if drawing.modelled else ""),
         (FALLBACK, " ".join(fallbacks(rows, results.libraries))),
     )
