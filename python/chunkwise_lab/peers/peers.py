@@ -96,8 +96,6 @@ def by_index(reader: str, file: str, dataset: str) -> Task:
     """``d[i]``, row after row; what can be cached is, before the clock runs."""
     import h5py
 
-    import chunkwise
-
     # A cache in which libhdf5 keeps the chunk decoded, as chunkwise does.
     with h5py.File(file, rdcc_nbytes=256 << 20) as opened:
         found: Any = opened[dataset]
@@ -272,8 +270,8 @@ def single_points(
             if again and reader == "chunkwise":
                 for place in places:
                     read(place)
-            sample = timed(lambda: [read(place) for place in places])
-            return Sample(sample.value / count, np.array(sample.data))
+            sample = timed(lambda: [read(place) for place in places], count)
+            return replace(sample, data=np.array(sample.data))
 
     yield measure
 
