@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from chunkwise.grammar import format_shape
 from chunkwise.names import printable
@@ -39,26 +39,20 @@ OWN: Final = ("Dataset", "In the place of the study's values")
 _MOST: Final = 6
 
 
-def machine(values: Mapping[str, Sequence[str]]) -> tuple[tuple[str, str], ...]:
-    """Name the machine and the versions."""
-    cpus = [
-        f"{text} processor{'' if text == '1' else 's'}" for text in values.get("cpu_count", ())
-    ]
-    parts = [*values.get("cpu", ()), *cpus, *values.get("machine", ()), *values.get("system", ())]
-    versions = [f"{title} {joined(values[name])}" for name, title in _VERSIONS if values.get(name)]
+def _machine(results: StudyResults) -> list[tuple[str, str]]:
+    """Name machine and versions as trials say them; what none says, as the run has it."""
+    records = [record for one in results.outcomes.values() for record in one.records]
+
+    def told(name: str) -> list[str]:
+        of_run = results.environment.get(name)
+        found = [record[name] for record in records if record.get(name) is not None]
+        return list(dict.fromkeys(map(str, found or ([] if of_run is None else [of_run]))))
+
+    cpus = [f"{text} processor{'' if text == '1' else 's'}" for text in told("cpu_count")]
+    parts = [*told("cpu"), *cpus, *told("machine"), *told("system")]
+    versions = [f"{title} {joined(told(name))}" for name, title in _VERSIONS if told(name)]
     found = (("Machine", ", ".join(parts)), ("Versions", ", ".join(versions)))
-    return tuple((title, text) for title, text in found if text)
-
-
-def environment(records: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Collect from records what they say of machine and versions."""
-    names = ("cpu", "cpu_count", "machine", "system", *(name for name, _ in _VERSIONS))
-    found: dict[str, dict[str, None]] = {name: {} for name in names}
-    for record in records:
-        for name in names:
-            if record.get(name) is not None:
-                found[name][str(record[name])] = None
-    return {name: list(texts) for name, texts in found.items()}
+    return [(title, text) for title, text in found if text]
 
 
 def problems(rows: Sequence[Row], libraries: Libraries) -> list[str]:
@@ -130,23 +124,21 @@ def section(results: StudyResults, study: Study, id_: str) -> Section:
 
 
 def _facts(results: StudyResults, study: Study) -> tuple[tuple[str, str], ...]:
-    records = [r for outcome in results.outcomes.values() for r in outcome.records]
     full = study.repeat["paper"]
     reduced = any(_reduced(e, results, study) for e in study.experiments)
     sizes = "of less data than the paper's" if reduced else "of as much data as the paper's"
     often = counted(results.repeat, "repeat")
     often += f" (the full study has {full})" if results.repeat != full else ""
     missing = _missing(results, study)
+    when = f"{results.begun[:16].replace('T', ' ')} UTC"
+    took = f"{format_seconds(results.elapsed_s)}{_fewer(results)}"
     return (
         ("Paper", study.paper),
         *_own(results),
         ("Then", " ".join(study.setting.split())),
-        *machine(_environment(results, records)),
+        *_machine(results),
         ("Scale", f"{results.scale}, {sizes}"),
-        (
-            "Measured",
-            f"{_when(results)}, {often}, in {format_seconds(results.elapsed_s)}{_fewer(results)}",
-        ),
+        ("Measured", f"{when}, {often}, in {took}"),
         *((("Not measured", "; ".join(missing)),) if missing else ()),
     )
 
@@ -168,12 +160,6 @@ def _own(results: StudyResults) -> list[tuple[str, str]]:
     ]
     texts = f"{file}: {', '.join([*parts, str(of.get('filters'))])}", "; ".join(values)
     return [(title, text) for title, text in zip(OWN, texts, strict=True) if text]
-
-
-def _environment(results: StudyResults, records: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
-    """Return what trials say of machine and versions; what none says, as the run has it."""
-    of_run = {name: [str(value)] for name, value in results.environment.items()}
-    return of_run | {name: texts for name, texts in environment(records).items() if texts}
 
 
 def _gaps(results: StudyResults, study: Study) -> list[str]:
@@ -214,11 +200,6 @@ def _reduced(experiment: Experiment, results: StudyResults, study: Study) -> boo
     names = {name for run in experiment.runs for name in run.data}
     options = [study.data[name].options for name in names if name in study.data]
     return any(of[results.scale] != of["paper"] for of in options)
-
-
-def _when(results: StudyResults) -> str:
-    """Write when it began, to the minute."""
-    return f"{results.begun[:16].replace('T', ' ')} UTC"
 
 
 def _block(
@@ -273,21 +254,12 @@ def _findings(
     rows = outcome.rows()
     for claim in experiment.claims:
         verdict = judge(claim, rows, study.statistic)
-        sentence = verdict.sentence
+        word, sentence = verdict.word, verdict.sentence
         for path, library in libraries.items():
             # Nobody knows it by its path.
             sentence = sentence.replace(path, library) if "/" in path else sentence
-        found.append(
-            Finding(
-                verdict.word,
-                claim.says.rstrip("."),
-                sentence,
-                claim.published,
-                claim.advice,
-                where,
-                claim.limit,
-            )
-        )
+        says, told = claim.says.rstrip("."), (claim.published, claim.advice, where, claim.limit)
+        found.append(Finding(word, says, sentence, *told))
     return found
 
 
