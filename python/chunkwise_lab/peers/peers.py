@@ -33,11 +33,6 @@ class Pick:
     index: Any  # What stands between the brackets; of points, one list of positions a dimension
     points: bool = False  # Whether these are the elements at paired positions, in their order
 
-    @classmethod
-    def of_point(cls, place: tuple[int, ...]) -> Pick:
-        """Select one element, as a scalar."""
-        return cls(place)
-
     def by_h5py(self, dataset: Any) -> Any:
         """Read through h5py; points by its low-level interface, as its index has none."""
         if not self.points:
@@ -265,7 +260,7 @@ def single_points(
     def measure() -> Sample:
         with OPENERS[reader](file, dataset) as (shape, read):
             rng = np.random.default_rng(seed)
-            places = [Pick.of_point(tuple(map(int, rng.integers(shape)))) for _ in range(count)]
+            places = [Pick(tuple(map(int, rng.integers(shape)))) for _ in range(count)]
             # h5py's chunk cache holds none of them: there is nothing to prepare.
             if again and reader == "chunkwise":
                 for place in places:
