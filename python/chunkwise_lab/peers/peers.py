@@ -17,12 +17,10 @@ from importlib import metadata
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 import chunkwise
 from chunkwise_lab.peers.task import CannotReadError, Sample, Task, imported, timed
 
-Values = npt.NDArray[Any]
 POINTS, ROWS, SHARE = 10_000, 100, 0.01
 
 

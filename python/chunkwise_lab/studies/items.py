@@ -119,17 +119,3 @@ def verdicts(results: Iterable[StudyResults]) -> dict[str, Word]:
             if found.get(name, "cannot tell") in ("cannot tell", "not measured"):
                 found[name] = judged.verdict.word
     return found
-
-
-def tables(known: Mapping[str, Word]) -> str:
-    """Write the list as Markdown, a table for each paper."""
-    lines = []
-    for paper in papers():
-        lines += [f"### {paper.number}: {paper.title}", "", f"{paper.states(known)}.", ""]
-        lines += ["| item | it says | here | verdict |", "| --- | --- | --- | --- |"]
-        lines += [
-            f"| {item.item} | {item.says} | {item.means} | {item.verdict(known)} |"
-            for item in paper.items
-        ]
-        lines.append("")
-    return "\n".join(lines)
