@@ -105,15 +105,12 @@ def _show_block(block: Block, console: Console) -> None:
 def _show_table(chart: Chart | None, table: Table, console: Console) -> None:
     """Print a table; of one that has no room what is drawn, or how large it is."""
     console.print()
-    if len(table.rows) > _MOST_ROWS or len(table.columns) > _MOST_COLUMNS:
+    shown = [n for n, title in enumerate(table.columns) if title != _NO_ROOM]
+    if len(table.rows) > _MOST_ROWS or len(shown) > _MOST_COLUMNS:
         rows = counted(len(table.rows), "row")
-        _say(
-            console,
-            f"{table.caption}: {rows}, which the report has" if chart is None else chart.alt,
-        )
+        _say(console, chart.alt if chart else f"{table.caption}: {rows}, which the report has")
         return
     made = plain_table()
-    shown = [n for n, title in enumerate(table.columns) if title != _NO_ROOM]
     for n in shown:
         justify: Any = "right" if table.numbers[n] else "left"
         made.add_column(table.columns[n], justify=justify, overflow="fold")
