@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
@@ -133,12 +134,7 @@ def _row(cell: Cell) -> list[str]:
     wrong = sum(measurement.wrong for measurement in cell.measurements)
     if not cell.succeeded:
         return [name, version, *["-"] * 5, "yes" if wrong else "failed"]
-    times = [
-        cell.median(lambda m: m.open_s),
-        cell.median(lambda m: m.select_s),
-        cell.median(lambda m: m.read_s),
-        cell.median(lambda m: m.mb_per_s),
-    ]
+    times = map(cell.median, map(attrgetter, ("open_s", "select_s", "read_s", "mb_per_s")))
     checked = sum(m.checked_elements or 0 for m in cell.succeeded)
     return [name, version, *map(_number, times), f"{checked:,}", "yes" if wrong else "0"]
 

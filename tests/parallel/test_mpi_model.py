@@ -99,7 +99,7 @@ def test_without_runs_the_machine_is_assumed() -> None:
 def test_json_and_text_are_of_one_prediction(tmp_path: Path) -> None:
     path = tmp_path / "runs.json"
     path.write_text(json.dumps([RECORD, {**RECORD, "n_ranks": 1}, {**RECORD, "n_ranks": 4}]))
-    words = ("--nbytes", "1TB", "--n-ranks", "128", "--storage", "10GB", "--ranks", "64,128")
+    words = ("--nbytes", "1TB", "--n-ranks", "128", "--storage", "10GB")
     found = json.loads(run(path, *words, "--json").output)
     machine, job = Machine(**found["machine"]), found["job"]
     assert machine.storage_rate == 1e10
@@ -118,8 +118,6 @@ def test_json_and_text_are_of_one_prediction(tmp_path: Path) -> None:
     "words",
     [
         ["--nbytes", "much"],
-        ["--ranks", "1,x"],
-        ["--ranks", ""],
         ["--assume", "speed=3"],
         ["--assume", "index_s=fast"],
         ["--assume", "overlap=2"],

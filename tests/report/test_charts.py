@@ -9,10 +9,11 @@ import pytest
 from chunkwise_lab.report import studies
 from chunkwise_lab.report.charts import draw
 from chunkwise_lab.report.model import Block, Chart, Report, Section, Series, Table, Tick
-from chunkwise_lab.report.parts import WORDS, lead
+from chunkwise_lab.report.parts import lead
 from chunkwise_lab.report.plots import figure
 from chunkwise_lab.report.studies import problems
 from chunkwise_lab.report.values import Drawing
+from chunkwise_lab.report.verdicts import VERDICTS
 from chunkwise_lab.studies.results import Outcome
 from chunkwise_lab.studies.study import Plot, Published
 from tests.support.reports import cache_size, made_up, record, repeats
@@ -233,7 +234,7 @@ def test_the_same_advice_of_two_scales_is_one_piece(section: Section) -> None:
     for sections in ((quick, paper), (paper, quick)):
         both = Report("Both", sections)
         assert [(one.advice, one.word) for one in both.advice] == told
-        assert sum(both.count(word) for word in WORDS) == len(told)
+        assert sum(both.count(word) for word in VERDICTS) == len(told)
         assert "counted once" in lead(both)
     # What the paper's scale cannot tell, the other may.
     unsure = Report("Both", (replace(paper, blocks=open_ones), quick))

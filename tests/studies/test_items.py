@@ -2,13 +2,15 @@
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from chunkwise_lab.report import parts
 from chunkwise_lab.report.build import report
-from chunkwise_lab.studies.items import papers, tables, verdicts
+from chunkwise_lab.studies.items import papers, verdicts
 from chunkwise_lab.studies.load import NAMES, load
 from chunkwise_lab.studies.results import StudyResults
+from chunkwise_lab.studies.rules import Word
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs/studies"
 PAGE = FOLDER / "README.md"
@@ -40,6 +42,20 @@ def test_every_claim_on_a_paper_is_one_of_its_items() -> None:
         if not any(f"{one}/".startswith(f"{name}/{experiment.id}/") for one in listed)
     ]
     assert missing == []
+
+
+def tables(known: Mapping[str, Word]) -> str:
+    """Write the list as Markdown, a table for each paper."""
+    lines = []
+    for paper in papers():
+        lines += [f"### {paper.number}: {paper.title}", "", f"{paper.states(known)}.", ""]
+        lines += ["| item | it says | here | verdict |", "| --- | --- | --- | --- |"]
+        lines += [
+            f"| {item.item} | {item.says} | {item.means} | {item.verdict(known)} |"
+            for item in paper.items
+        ]
+        lines.append("")
+    return "\n".join(lines)
 
 
 def test_the_page_has_the_list_with_the_saved_verdicts() -> None:

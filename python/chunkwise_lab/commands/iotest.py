@@ -23,11 +23,8 @@ from chunkwise_lab.studies.iotest.run import walk
 from chunkwise_lab.studies.iotest.settings import DRIVERS, SCALINGS, Settings
 from chunkwise_lab.studies.iotest.world import world
 
-# Options that tell a walk in a single process from the paper's questions.
-OPTIONS: Final = (
-    "--ini", "--csv", "--hdf5-file", "--quick", "--steps", "--arrays", "--rows", "--columns",
-    "--grid", "--scaling", "--filter", "--driver", "--case", "--restart", "--beside",
-)  # fmt: skip
+# Options of the paper's questions, too: all others tell a walk from them.
+_SHARED: Final = {"--only", "--ranks", "--repeat", "--json"}
 # As in hdf5-iotest's example of a small machine.
 _QUICK: Final = {"steps": 2, "arrays": 4, "rows": 32, "columns": 128}
 
@@ -50,7 +47,8 @@ def is_walk(arguments: list[str]) -> bool:
     if arguments[:1] != ["iotest"]:
         return False
     given = {text.partition("=")[0] for text in arguments[1:]}
-    return under_mpi() or bool(given & {*OPTIONS, "--help", "-h"})
+    own = {text for one in command.params for text in one.opts} - _SHARED
+    return under_mpi() or bool(given & {*own, "--help", "-h"})
 
 
 def _grid(text: str | None) -> dict[str, int]:

@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from chunkwise.cli.echo import echo, echo_json
-from chunkwise.cli.values import listed
 from chunkwise.errors import UsageError
 from chunkwise.grammar.sizes import parse_size
 from chunkwise_lab.mpi_model.model import RATES, Job, Machine
@@ -23,8 +22,7 @@ Examples:
   chunkwise mpi-model runs.json --json > model.json
 """
 # Whole powers of 4, to 10,000.
-RANKS = "1,4,16,64,256,1024,4096,10000"
-POSITIVE = click.IntRange(min=1)
+RANKS = (1, 4, 16, 64, 256, 1024, 4096, 10000)
 option = partial(click.option, show_default=True)
 
 
@@ -38,23 +36,7 @@ option = partial(click.option, show_default=True)
     default=0.5,
     help="Stored bytes divided by decoded ones.",
 )
-@option("--n-ranks", type=POSITIVE, default=64, help="Number of MPI ranks.")
-@click.option("--cores", type=POSITIVE, help="Cores for all ranks.  [default: one each]")
-@option("--per-node", type=POSITIVE, default=64, help="Ranks on each node.")
-@option(
-    "--batch",
-    type=POSITIVE,
-    default=64,
-    help="Chunks in one request of a rank to the index writer.",
-)
-@click.option(
-    "--source/--no-source",
-    default=True,
-    help="Read as many stored bytes first, as repack does.  [default: --source]",
-)
-@click.option(
-    "--verify/--no-verify", default=True, help="Read the result again.  [default: --verify]"
-)
+@option("--n-ranks", type=click.IntRange(min=1), default=64, help="Number of MPI ranks.")
 @click.option(
     "--storage",
     metavar="SIZE",
@@ -71,7 +53,6 @@ option = partial(click.option, show_default=True)
 @click.option(
     "--filesystem", metavar="NAME", help="Use RUNS on this `storage`.  [default: the first]"
 )
-@option("--ranks", metavar="N,...", default=RANKS, help="Numbers of ranks in the tables.")
 @click.option("--json", "as_object", is_flag=True, help="Print the whole answer as JSON.")
 def command(runs: tuple[str, ...], **words: Any) -> None:
     """Predict how long a parallel write or repack takes, and what its limit is.
@@ -90,13 +71,8 @@ def command(runs: tuple[str, ...], **words: Any) -> None:
         chunk_nbytes=parse_size(words["chunk"]),
         ratio=words["ratio"],
         n_ranks=words["n_ranks"],
-        n_cores=words["cores"],
-        ranks_per_node=words["per_node"],
-        batch=words["batch"],
-        source_nbytes=round(nbytes * words["ratio"]) if words["source"] else 0,
-        verify=words["verify"],
+        source_nbytes=round(nbytes * words["ratio"]),
     )
-    ranks = _ranks(words["ranks"])
     assumed = _assumed(words["assume"])
     measured = read_runs(runs)
     fitted, checked = Calibration(assumed), []
@@ -109,19 +85,10 @@ def command(runs: tuple[str, ...], **words: Any) -> None:
         told = {name: one for name, one in fitted.estimates.items() if name != "storage_rate"}
         fitted = Calibration(machine, told, fitted.most_ranks)
     if words["as_object"]:
-        echo_json(_record(fitted, job, ranks, checked), indent=1)
+        echo_json(_record(fitted, job, checked), indent=1)
         return
-    for line in lines(fitted, job, ranks, checked):
+    for line in lines(fitted, job, RANKS, checked):
         echo(line)
-
-
-def _ranks(text: str) -> list[int]:
-    words = listed(text)
-    if not words or not all(word.isdigit() and int(word) for word in words):
-        raise UsageError(
-            f"--ranks {text!r}: write whole numbers joined by commas, as in 1,64,1024"
-        )
-    return sorted({int(word) for word in words})
 
 
 def _assumed(words: tuple[str, ...]) -> Machine:
@@ -138,9 +105,9 @@ def _assumed(words: tuple[str, ...]) -> Machine:
     return Machine(**said)
 
 
-def _record(fitted: Any, job: Job, ranks: list[int], checked: Any) -> dict[str, Any]:
+def _record(fitted: Any, job: Job, checked: Any) -> dict[str, Any]:
     predictions = []
-    for n_ranks in sorted({*ranks, job.n_ranks}):
+    for n_ranks in sorted({*RANKS, job.n_ranks}):
         one = job if n_ranks == job.n_ranks else job.on(n_ranks)
         found, low, high = fitted.predict(one)
         predictions.append({**asdict(found), "n_ranks": n_ranks, "low_s": low, "high_s": high})

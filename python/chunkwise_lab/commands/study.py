@@ -20,8 +20,9 @@ from chunkwise.mpi.ranks import launched
 from chunkwise.names import printable
 from chunkwise.words import counted
 from chunkwise_lab.commands import iotest
+from chunkwise_lab.report import terminal
 from chunkwise_lab.report.build import report, save
-from chunkwise_lab.studies import published, render
+from chunkwise_lab.studies import published
 from chunkwise_lab.studies.claims import judge_all
 from chunkwise_lab.studies.folder import Folder
 from chunkwise_lab.studies.iotest import launching
@@ -176,11 +177,11 @@ def command(
             raise UsageError("--all runs every study whole: name none, and no part of one")
         return _all(out or Path("studies"), given, console, as_json)
     if name is None:
-        render.list_studies([load(known) for known in NAMES], console)
+        terminal.list_studies([load(known) for known in NAMES], console)
         return 0
     study = load(name)
     if listing:
-        render.list_experiments(study, console)
+        terminal.list_experiments(study, console)
         return 0
     file = given["file"]
     own = "" if file is None else f"-{Path(file).stem}"
@@ -197,7 +198,10 @@ def command(
     if table is not None:
         raise UsageError("--table draws results that are there already: add --show")
     source = "" if name in NAMES else str(Path(name).resolve())
-    return _run(study, folder, source, given, console, as_json)
+    options = _options(study, folder, source, given)
+    if launching.starts_ranks(study):
+        launching.require()
+    return _say(study, _measured(study, options), folder, console, as_json)
 
 
 def _all(parent: Path, given: dict[str, Any], console: Console, as_json: bool) -> int:
@@ -233,20 +237,6 @@ def _repeats_in(options: Options) -> int:
     return StudyResults.read(results).repeat if options.resume and results.exists() else 0
 
 
-def _run(
-    study: Study,
-    folder: Folder,
-    source: str,
-    given: dict[str, Any],
-    console: Console,
-    as_json: bool,
-) -> int:
-    options = _options(study, folder, source, given)
-    if launching.starts_ranks(study):
-        launching.require()
-    return _say(study, _measured(study, options), folder, console, as_json)
-
-
 def _options(study: Study, folder: Folder, source: str, given: dict[str, Any]) -> Options:
     given = given | {key: listed(given[key]) for key in ("only", "readers", "libhdf5")}
     given["ranks"] = launching.numbers(given["ranks"], study)
@@ -280,7 +270,7 @@ def _say(
         for line in published.draw(study, results, table):
             echo(line)
     else:
-        render.show(study, results, folder.path, console)
+        terminal.show(study, results, folder.path, console)
     outcomes = results.outcomes.values()
     wrong = [text for outcome in outcomes for text in outcome.mismatches]
     for text in wrong:

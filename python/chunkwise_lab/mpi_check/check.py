@@ -205,8 +205,6 @@ def _of_environment(libraries: Libraries, ranks: Ranks, comm: Any) -> Iterator[F
         )
     share = ranks.memory_a_rank
     if share is not None and share < _LEAST_MEMORY_NBYTES:
-        from chunkwise.grammar.sizes import format_size
-
         yield Finding(
             "memory",
             "warning",

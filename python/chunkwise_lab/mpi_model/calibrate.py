@@ -106,12 +106,11 @@ def calibrate(
         told = ((run.job, run.phases.get(phase, 0.0)) for run in runs)
         return [value(job, seconds) for job, seconds in told if seconds > 0]
 
-    _put(
-        found,
-        "encode_rate",
-        samples("encode", lambda job, s: job.nbytes / (job.busy_cores * s)),
-    )
-    _put(found, "index_s", samples("allocate", lambda job, s: s / job.n_chunks))
+    for name, told in (
+        ("encode_rate", samples("encode", lambda job, s: job.nbytes / (job.busy_cores * s))),
+        ("index_s", samples("allocate", lambda job, s: s / job.n_chunks)),
+    ):
+        found |= {name: _estimate(told)} if told else {}
     here = [run for run in runs if run.storage == wanted]
     found |= _storage(here)
     storage_rates = {name: one.value for name, one in found.items()}
@@ -181,11 +180,6 @@ def _estimates(*groups: Sequence[float]) -> list[Estimate]:
 def _estimate(values: Sequence[float]) -> Estimate:
     """As `_estimates`; of one value half to twice."""
     return _estimates(values)[0]
-
-
-def _put(found: dict[str, Estimate], name: str, values: Sequence[float]) -> None:
-    if values:
-        found[name] = _estimate(values)
 
 
 # Below 0.1% nobody measures; without a floor, a perfect fit would beat a simpler one.

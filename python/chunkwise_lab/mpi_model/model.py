@@ -61,14 +61,14 @@ class Machine:
     def __post_init__(self) -> None:
         for one in fields(self):
             value = getattr(self, one.name)
-            least = 0.0 if one.name in ("overlap", "fixed_s", *_MAY_BE_ZERO) else None
-            if not math.isfinite(value) or value < 0 or (least is None and value == 0):
+            too_small = value < 0 or (value == 0 and one.name not in _MAY_BE_ZERO)
+            if not math.isfinite(value) or too_small:
                 raise UsageError(f"{one.name} must be a number above 0, not {value!r}")
         if self.overlap > 1:
             raise UsageError(f"overlap must be from 0 to 1, not {self.overlap!r}")
 
 
-_MAY_BE_ZERO: Final = ("index_s", "exchange_s", "request_s")
+_MAY_BE_ZERO: Final = ("index_s", "exchange_s", "request_s", "fixed_s", "overlap")
 RATES: Final = ("encode_rate", "verify_rate", "rank_rate", "node_rate", "storage_rate")
 
 

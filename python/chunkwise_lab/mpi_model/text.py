@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from chunkwise.grammar.sizes import format_size
-from chunkwise.words import counted, format_seconds
+from chunkwise.words import counted, format_seconds, wrapped
 from chunkwise_lab.mpi_model.calibrate import Calibration
 from chunkwise_lab.mpi_model.model import (
     LIMITS,
@@ -21,7 +21,7 @@ from chunkwise_lab.mpi_model.model import (
     rate_of_index,
 )
 
-_WIDTH: Final = 80
+_wrapped: Final = partial(wrapped, hanging="")
 # A number that is not known within this factor is not known.
 _UNTOLD: Final = 100.0
 CHUNK_COUNTS: Final = (10**4, 10**5, 10**6, 10**7, 10**8)
@@ -134,15 +134,13 @@ def _by_chunks(fitted: Calibration, job: Job, ranks: Sequence[int]) -> Iterator[
             found = predict(fitted.machine, sized(job.on(n_ranks), n_chunks))
             cells += f"{f'{_short(found.elapsed_s)} {_LETTERS[found.limit]}':>11}"
         yield f"{n_chunks:>11,} {cells}"
-    yield "  limit: " + ", ".join(f"{letter} {LIMITS[name]}" for name, letter in _SAID)
+    told = {letter: LIMITS[name] for name, letter in _LETTERS.items()}
+    yield "  limit: " + ", ".join(f"{letter} {limit}" for letter, limit in told.items())
 
 
 _LETTERS: Final = {
-    "read": "s", "encode": "c", "exchange": "x", "allocate": "I", "write": "s", "verify": "v",
+    "encode": "c", "read": "s", "write": "s", "exchange": "x", "allocate": "I", "verify": "v",
 }  # fmt: skip
-_SAID: Final = (
-    ("encode", "c"), ("write", "s"), ("exchange", "x"), ("allocate", "I"), ("verify", "v"),
-)  # fmt: skip
 
 
 def sized(job: Job, n_chunks: int) -> Job:
@@ -182,7 +180,3 @@ def _lifted(fitted: Calibration, job: Job, n_ranks: int) -> Iterator[str]:
         f"  chunks of {format_size(size)} or more: {format_seconds(larger.elapsed_s)}, "
         f"the limit is then: {LIMITS[larger.limit]}"
     )
-
-
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, break_on_hyphens=False)

@@ -17,12 +17,10 @@ from importlib import metadata
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 import chunkwise
 from chunkwise_lab.peers.task import CannotReadError, Sample, Task, imported, timed
 
-Values = npt.NDArray[Any]
 POINTS, ROWS, SHARE = 10_000, 100, 0.01
 
 
@@ -32,11 +30,6 @@ class Pick:
 
     index: Any  # What stands between the brackets; of points, one list of positions a dimension
     points: bool = False  # Whether these are the elements at paired positions, in their order
-
-    @classmethod
-    def of_point(cls, place: tuple[int, ...]) -> Pick:
-        """Select one element, as a scalar."""
-        return cls(place)
 
     def by_h5py(self, dataset: Any) -> Any:
         """Read through h5py; points by its low-level interface, as its index has none."""
@@ -95,8 +88,6 @@ CALLS = 5_000
 def by_index(reader: str, file: str, dataset: str) -> Task:
     """``d[i]``, row after row; what can be cached is, before the clock runs."""
     import h5py
-
-    import chunkwise
 
     # A cache in which libhdf5 keeps the chunk decoded, as chunkwise does.
     with h5py.File(file, rdcc_nbytes=256 << 20) as opened:
@@ -267,13 +258,13 @@ def single_points(
     def measure() -> Sample:
         with OPENERS[reader](file, dataset) as (shape, read):
             rng = np.random.default_rng(seed)
-            places = [Pick.of_point(tuple(map(int, rng.integers(shape)))) for _ in range(count)]
+            places = [Pick(tuple(map(int, rng.integers(shape)))) for _ in range(count)]
             # h5py's chunk cache holds none of them: there is nothing to prepare.
             if again and reader == "chunkwise":
                 for place in places:
                     read(place)
-            sample = timed(lambda: [read(place) for place in places])
-            return Sample(sample.value / count, np.array(sample.data))
+            sample = timed(lambda: [read(place) for place in places], count)
+            return replace(sample, data=np.array(sample.data))
 
     yield measure
 

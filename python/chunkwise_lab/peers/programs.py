@@ -18,10 +18,17 @@ import h5py
 import numpy as np
 
 import chunkwise
-from chunkwise.measure.process import finished
 from chunkwise.running import environment
 from chunkwise.running.trace import Trace, under_run
-from chunkwise_lab.peers.task import CannotReadError, Sample, Task, imported, made_anew, tool
+from chunkwise_lab.peers.task import (
+    CannotReadError,
+    Sample,
+    Task,
+    imported,
+    made_anew,
+    succeeded,
+    tool,
+)
 
 NAME: Final = "t"
 FILTERS: Final[dict[str, Any]] = {"compression": "gzip", "compression_opts": 4, "shuffle": True}
@@ -102,10 +109,8 @@ def ran(program: str, under: bool, file: str, dataset: str, target: str) -> Task
         def measure() -> Sample:
             path.unlink(missing_ok=True)
             os.sync()  # What others left to be written is not this one's work.
-            done = finished(words, environment=variables)
+            done = succeeded(words, CannotReadError, environment=variables)
             elapsed = done.elapsed_s
-            if done.returncode:
-                raise CannotReadError(f"{words[0]} {done.how}")
             if tells:
                 seconds, told = done.out.split()
                 elapsed, found = float(seconds), int(told)
@@ -132,10 +137,8 @@ def _words(program: str, file: str, dataset: str, target: str, folder: Path) -> 
     """Give the command of a program."""
     if program in ("c", "c-as-doubles"):
         made = folder / "whole"
-        compiler = tool("h5cc")
-        done = finished([compiler, "-shlib", "-O2", "-o", made, SOURCE], folder=folder)
-        if done.returncode:
-            raise CannotReadError(f"{compiler} {done.how}")
+        compile_it = [tool("h5cc"), "-shlib", "-O2", "-o", str(made), str(SOURCE)]
+        succeeded(compile_it, CannotReadError, folder=folder)
         return [str(made), file, dataset, "f" if program == "c" else "d"]
     if program == "timmean":
         return [tool("cdo"), "-s", "--no_history", "timmean", file, target]
@@ -161,10 +164,7 @@ def repacked(
     command = [tool(argv[0]), *(files.get(word, word) for word in argv[1:])]
 
     def write() -> dict[str, int]:
-        done = finished(command, watches_memory=True)
-        if done.returncode:
-            raise RuntimeError(f"{command[0]} {done.how}")
-        return {"memory_nbytes": done.memory_nbytes}
+        return {"memory_nbytes": succeeded(command, watches_memory=True).memory_nbytes}
 
     def measure() -> Sample:
         made = made_anew(Path(target), dataset, write, keep)
@@ -203,7 +203,7 @@ def traced(way: str, file: str, dataset: str, program: Sequence[str]) -> Task:
             line = shlex.split(found["line"]) if found["line"].startswith("chunkwise ") else []
             if line[1:2] != ["repack"]:
                 raise CannotReadError("nothing says to repack the file")
-            _finished([*CHUNKWISE, *line[1:]], folder)
+            succeeded([*CHUNKWISE, *line[1:]], folder=folder)
             file = str(folder / line[-1])
 
         def measure() -> Sample:
@@ -222,12 +222,7 @@ def _traced(
     record, out = folder / "trace.json", folder / "out.nc"
     out.unlink(missing_ok=True)
     program = [word.format(file=file, dataset=dataset, out=out) for word in words]
-    _finished([*CHUNKWISE, "trace", "-o", str(record), *options, "--", *program], folder)
+    command = [*CHUNKWISE, "trace", "-o", str(record), *options, "--", *program]
+    succeeded(command, folder=folder)
     values: dict[str, Any] = json.loads(record.read_text())
     return values
-
-
-def _finished(command: Sequence[str], folder: Path) -> None:
-    done = finished(command, folder=folder)
-    if done.returncode:
-        raise RuntimeError(f"{command[0]} {done.how}")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from chunkwise._native import thread_count
-from chunkwise.measure.verdict import Spread, spread, verdict
+from chunkwise.measure.verdict import spread, verdict
 from chunkwise.trials import environment
 from chunkwise_lab.peers import peers
 from chunkwise_lab.peers.schedule import Samples
@@ -18,25 +18,10 @@ VERSION: Final = 1
 # So near to what the machine allows counts as reaching it.
 AT_LIMIT: Final = 1 / 1.15
 
+# ``cannot tell``: the median is short of the target, and the spread allows that it is reached;
+# ``at the limit``: the target is beyond what the machine allows, by the limit measured in the same
+# run, and chunkwise is within 15% of that; ``no figure``: one of both has none.
 Word = Literal["reached", "cannot tell", "not reached", "at the limit", "no figure"]
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A target, and what was measured."""
-
-    target: Goal
-    # ``reached``; ``cannot tell``: the median is short of it, and the spread allows that it is
-    # reached; ``not reached``; ``at the limit``: the target is beyond what the machine allows, by
-    # the limit measured in the same run, and chunkwise is within 15% of that; ``no figure``: one
-    # of both has none.
-    word: Word
-    # How many times as fast; or the figure itself, where the target is one.
-    measured: float | None = None
-    # Where the true ratio lies, 90% sure; None of fewer than 3 samples, or of a figure.
-    low: float | None = None
-    high: float | None = None
-    limit: float | None = None  # What `measured` would be at the limit; None without one
 
 
 @dataclass(frozen=True)
@@ -45,11 +30,6 @@ class Result:
 
     comparison: Comparison
     samples: tuple[Samples, ...]  # One for each reader
-    judged: tuple[Judged, ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        judged = tuple(_judge(self, target) for target in self.comparison.targets)
-        object.__setattr__(self, "judged", judged)
 
     def of(self, name: str) -> Samples:
         """Return the samples of the reader of that name."""
@@ -93,35 +73,41 @@ class Result:
         return any(self.of(name).failed for name in ours) or bool(named & set(self.differing))
 
 
-def middle(samples: Samples) -> Spread:
-    """Sum up a reader's values."""
-    return spread(samples.values)
-
-
-def _judge(result: Result, target: Goal) -> Judged:
-    ours = result.of(target.by)
-    limit = result.limit
-    if not ours.values:
-        return Judged(target, "no figure")
-    best = middle(limit).median if limit else None
+def judged(result: Result, target: Goal) -> dict[str, Any]:
+    """Say what came of a target: `measured` is how many times as fast, or the figure itself."""
+    ours, limit = result.of(target.by), result.limit
+    best = spread(limit.values).median if limit else None
+    told: dict[str, Any] = {
+        "by": target.by,
+        "against": target.against,
+        "at_least": target.value if target.against else None,
+        "at_most": None if target.against else target.value,
+        "measured": None,
+        # Where the true ratio lies, 90% sure; None of fewer than 3 samples, or of a figure.
+        "low": None,
+        "high": None,
+        "limit": None,  # What `measured` would be at the limit; None without one
+        "word": "no figure",
+    }
+    theirs = ours if target.against is None else result.of(target.against)
+    if not ours.values or not theirs.values:
+        return told
     if target.against is None:
-        measured = middle(ours).median
-        word = _word(measured <= target.value, middle(ours).lowest <= target.value)
-        if best is not None and best > target.value and measured * AT_LIMIT <= best:
+        found = spread(ours.values)
+        word = _word(found.median <= target.value, found.lowest <= target.value)
+        if best is not None and best > target.value and found.median * AT_LIMIT <= best:
             word = "at the limit"
-        return Judged(target, word, measured, limit=best)
-    theirs = result.of(target.against)
-    if not theirs.values:
-        return Judged(target, "no figure")
-    told = verdict(ours.values, theirs.values)
+        return told | {"measured": found.median, "limit": best, "word": word}
+    ratio = verdict(ours.values, theirs.values)
     allowed = None
     if best is not None and not theirs.reader.limit:
-        allowed = middle(theirs).median / best
-    word = _word(told.ratio >= target.value, told.high is not None and told.high >= target.value)
+        allowed = spread(theirs.values).median / best
+    word = _word(ratio.ratio >= target.value, (ratio.high or 0.0) >= target.value)
     beyond = allowed is not None and allowed < target.value
-    if word != "reached" and beyond and allowed is not None and told.ratio >= allowed * AT_LIMIT:
+    if word != "reached" and beyond and allowed is not None and ratio.ratio >= allowed * AT_LIMIT:
         word = "at the limit"
-    return Judged(target, word, told.ratio, told.low, told.high, allowed)
+    measured = {"measured": ratio.ratio, "low": ratio.low, "high": ratio.high}
+    return told | measured | {"limit": allowed, "word": word}
 
 
 def _word(reached: bool, possible: bool) -> Word:
@@ -149,12 +135,12 @@ def _as_json(result: Result) -> dict[str, Any]:
         "compared": result.compared,
         "differing": result.differing,
         "readers": [_reader(samples) for samples in result.samples],
-        "targets": [_target(judged) for judged in result.judged],
+        "targets": [judged(result, one) for one in result.comparison.targets],
     }
 
 
 def _reader(samples: Samples) -> dict[str, Any]:
-    total = middle(samples) if samples.values else None
+    total = spread(samples.values) if samples.values else None
     return {
         "name": samples.reader.name,
         "limit": samples.reader.limit,
@@ -164,15 +150,4 @@ def _reader(samples: Samples) -> dict[str, Any]:
         "others_share": samples.busy.of_others,
         "skipped": samples.skipped,
         "failed": samples.failed,
-    }
-
-
-def _target(judged: Judged) -> dict[str, Any]:
-    target = judged.target
-    return {
-        "by": target.by,
-        "against": target.against,
-        "at_least": target.value if target.against else None,
-        "at_most": None if target.against else target.value,
-        **{name: getattr(judged, name) for name in ("measured", "low", "high", "limit", "word")},
     }

@@ -5,7 +5,7 @@ Both are drawn from the JSON, so that a table can be drawn again without measuri
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final
 
 from rich import box
@@ -16,16 +16,8 @@ from chunkwise.words import format_seconds, format_speed, three_digits
 from chunkwise_lab.peers.spec import SUBJECT
 
 HEAD: Final = (
-    "other",
-    "its time",
-    "spread",
-    "chunkwise",
-    "spread",
-    "ratio",
-    "of best",
-    "target",
-    "",
-)
+    "other", "its time", "spread", "chunkwise", "spread", "ratio", "of best", "target", "",
+)  # fmt: skip
 # As in `chunkwise compare`.
 BUSY: Final = 0.1
 Saved = dict[str, Any]
@@ -140,25 +132,17 @@ def show(saved: Saved, console: Console) -> None:
 
 def markdown(saved: Saved) -> str:
     """Return the same as Markdown."""
-    lines = [*_paragraph(heading(saved)), ""]
+    lines = [*(f"{line}." for line in heading(saved)), ""]
     lines.append("| work | " + " | ".join((*HEAD[:-1], "result")) + " |")
     lines.append("| --- | --- |" + " ---: |" * 7 + " --- |")
     for comparison in saved["comparisons"]:
-        title = comparison["title"]
+        title = comparison["title"].replace("|", "\\|")
         for row in rows(comparison):
-            lines.append("| " + " | ".join((_escaped(title), *row)) + " |")
+            lines.append(f"| {' | '.join((title, *row))} |")
             title = ""
     lines += ["", f"{summary(saved)}.", ""]
     lines += [f"- {line}" for line in remarks(saved)]
     return "\n".join(lines)
-
-
-def _paragraph(lines: Sequence[str]) -> list[str]:
-    return [f"{line}." for line in lines]
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|")
 
 
 def _figure(value: float | None, unit: str) -> str:

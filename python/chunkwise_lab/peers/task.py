@@ -11,12 +11,14 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
+
+from chunkwise.measure.process import Ended, finished
 
 
 class CannotReadError(Exception):
@@ -57,11 +59,19 @@ def tool(name: str) -> str:
     return found
 
 
-def timed(call: Callable[[], Any]) -> Sample:
-    """Time one call, which gives what was read."""
+def succeeded(command: Sequence[str], wrong: type[Exception] = RuntimeError, **how: Any) -> Ended:
+    """Run a program to its end, which has to be a good one."""
+    done = finished(command, **how)
+    if done.returncode:
+        raise wrong(f"{command[0]} {done.how}")
+    return done
+
+
+def timed(call: Callable[[], Any], times: int = 1) -> Sample:
+    """Time one call, which gives what was read, or does so many times the same."""
     begun = time.perf_counter()
     data = call()
-    return Sample(time.perf_counter() - begun, data)
+    return Sample((time.perf_counter() - begun) / times, data)
 
 
 def sync(path: Path) -> None:

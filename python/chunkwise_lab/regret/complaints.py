@@ -134,16 +134,13 @@ class Outcome:
 
 def complaints() -> list[Complaint]:
     """Read the reports."""
-    return [
-        Complaint(
-            **{
-                name: tuple(value) if isinstance(value, list) else value
-                for name, value in one.items()
-            }
-            | {"right": frozenset(one["right"])}
-        )
-        for one in tomllib.loads(FILE.read_text(encoding="utf-8"))["complaint"]
-    ]
+
+    def frozen(name: str, value: Any) -> Any:
+        kind = frozenset if name == "right" else tuple
+        return kind(value) if isinstance(value, list) else value
+
+    told = tomllib.loads(FILE.read_text(encoding="utf-8"))["complaint"]
+    return [Complaint(**{name: frozen(name, one[name]) for name in one}) for one in told]
 
 
 def try_it(
@@ -219,18 +216,9 @@ def _traced(path: Path, folder: Path, reads: Sequence[Sequence[Any]]) -> str:
         for one in reads
         for index in one[:_TRACED]
     ]
-    command = [
-        sys.executable,
-        "-m",
-        "chunkwise",
-        "trace",
-        "--observe-only",
-        "-o",
-        str(record),
-        "--",
-    ]
+    trace = ["-m", "chunkwise", "trace", "--observe-only", "-o", str(record), "--"]
     program = [sys.executable, "-c", _PROGRAM, str(path), json.dumps(few)]
-    subprocess.run([*command, *program], check=True, capture_output=True)
+    subprocess.run([sys.executable, *trace, *program], check=True, capture_output=True)
     found = json.loads(record.read_text())["found"]
     return "" if found is None else str(found["code"])
 

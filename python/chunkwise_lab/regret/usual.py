@@ -20,9 +20,8 @@ import chunkwise
 from chunkwise.fixing.choose import Change
 from chunkwise.inspection.facts import DatasetFacts
 from chunkwise.inspection.promise import promised_s
-from chunkwise.model.cost import Shape, Stored
+from chunkwise.model.cost import Shape
 from chunkwise.model.readers import LIBHDF5_1, Reader, this_process
-from chunkwise.model.traffic import traffic
 from chunkwise.patterns import Access, as_pattern
 from chunkwise_lab.regret.reading import (
     SLOWER,
@@ -41,15 +40,13 @@ READERS: Final[dict[str, Callable[[], Reader]]] = {
 
 @dataclass(frozen=True)
 class Read:
-    """What one usual read of a changed dataset costs after, as a share of before: 2 is half."""
+    """How many times as fast one usual read of a changed dataset is: 2 is half the time."""
 
     number: int  # Of the file
     kind: str
     name: str  # Of the read
     chunks: tuple[Shape | None, Shape | None]  # Before and after
     model: dict[str, float]  # Seconds by the model, for each reader
-    decoded: dict[str, float]  # Bytes that are decoded; none without chunks before
-    loads: dict[str, float]  # Chunks that are loaded
     measured: dict[str, Cost]  # Processor time, for h5py and chunkwise; empty if not measured
 
     @property
@@ -113,22 +110,16 @@ def _compared(
             (chunks, facts.filters),
             (change.chunk or chunks, change.filters or facts.filters),
         )
-        model, decoded, loads, measured = {}, {}, {}, {}
+        model, measured = {}, {}
         for name, reader in READERS.items():
             seconds = [_seconds(facts, access, layout, reader()) for layout in (was, now)]
             model[name] = seconds[0] / seconds[1]
-            counts = [_counts(facts, access, layout, reader()) for layout in (was, now)]
-            if counts[0] is not None and counts[1] is not None:
-                loads[name], decoded[name] = (
-                    a / b for a, b in zip(counts[0], counts[1], strict=True)
-                )
         if places is not None:
             reads = selections(access, facts.shape or ())
             for name, opened in (("h5py", by_h5py()), ("chunkwise", by_chunkwise)):
                 sides = [(place, opened) for place in places]
                 measured[name] = compare(sides[0], sides[1], usual.path, reads)
-        kind, name = usual.kind, access.name
-        yield Read(number, kind, name, (was[0], now[0]), model, decoded, loads, measured)
+        yield Read(number, usual.kind, access.name, (was[0], now[0]), model, measured)
 
 
 def _seconds(
@@ -139,18 +130,6 @@ def _seconds(
     found = promised_s(facts, pattern, chunk=chunk, filters=filters, reader=reader)
     assert found
     return found
-
-
-def _counts(
-    facts: DatasetFacts, access: Access, layout: tuple[Shape | None, str], reader: Reader
-) -> tuple[float, float] | None:
-    """Count chunks that are loaded, and their bytes; None without chunks."""
-    chunk, filters = layout
-    if chunk is None:
-        return None
-    stored = Stored(facts.shape or (), chunk, facts.itemsize, filters != "none")
-    found = traffic(stored, as_pattern(access, facts.shape or ()), reader)
-    return (found.loads, found.loads * stored.chunk_nbytes) if found.loads else None
 
 
 def lines(found: UsualResults) -> Iterator[str]:

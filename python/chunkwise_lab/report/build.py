@@ -32,7 +32,7 @@ def report(paths: Sequence[str | Path]) -> Report:
         studies.section(one, load(one.source or one.study), f"r{n}")
         for n, one in enumerate(found, 1)
     ]
-    sections = _told_apart(_scaled(made, found))
+    sections = map(lambda one, title: replace(one, title=title), made, _titles(found))
     return Report("Does the papers' advice still stand?", tuple(sections), _indexes(found, made))
 
 
@@ -69,30 +69,19 @@ def _indexes(results: Sequence[StudyResults], sections: Sequence[Section]) -> tu
     )
 
 
-def _scaled(sections: Sequence[Section], results: Sequence[StudyResults]) -> list[Section]:
-    """Name the scale if a study was run at several."""
+def _titles(results: Sequence[StudyResults]) -> list[str]:
+    """Name each study, its scale if it was run at several, and runs of the same by a number."""
     scales: dict[str, set[str]] = {}
     for one in results:
         scales.setdefault(one.study, set()).add(one.scale)
-    return [
-        replace(section, title=f"{section.title}, {one.scale}")
-        if len(scales[one.study]) > 1
-        else section
-        for section, one in zip(sections, results, strict=True)
+    named = [
+        f"{one.study}, {one.scale}" if len(scales[one.study]) > 1 else one.study for one in results
     ]
-
-
-def _told_apart(sections: Sequence[Section]) -> list[Section]:
-    """Number runs of the same study."""
-    often = Counter(section.title for section in sections)
-    seen: Counter[str] = Counter()
-    found = []
-    for section in sections:
-        seen[section.title] += 1
-        if often[section.title] > 1:
-            section = replace(section, title=f"{section.title}, run {seen[section.title]}")
-        found.append(section)
-    return found
+    often = Counter(named)
+    return [
+        f"{name}, run {named[:n].count(name) + 1}" if often[name] > 1 else name
+        for n, name in enumerate(named)
+    ]
 
 
 def save(report: Report, path: Path) -> None:

@@ -41,18 +41,11 @@ _LONG: Final = 30
 _WIDE: Final = 6
 
 
-@dataclass(frozen=True)
-class Line:
-    """One thing, as it was measured and as it was published."""
-
-    of: Value  # What tells where it stands: today's, else the paper's
-    # As the table has them; empty for nothing.
-    today: str
-    error: str
-    model: str
-    paper: str
-    ratio: str
-    source: str
+# What stands in a row beside the places of axes; columns without a text in any row are left out.
+_TODAY: Final = "today"
+_TOLD: Final = (_TODAY, "standard error", "model", "published", "today / published", "source")
+# What tells where a row stands (today's value, else the paper's), and its texts.
+Line = tuple[Value, dict[str, str]]
 
 
 def table(
@@ -73,7 +66,7 @@ def table(
         caption += f": {title}"
     if plot.relative is not None:
         caption += f", relative to {where_phrase(plot.relative, drawing.libraries)}"
-    series = {tuple(line.of.point.get(name) for name in dims) for line in lines}
+    series = {tuple(of.point.get(name) for name in dims) for of, _ in lines}
     if len(lines) > _LONG and 1 < len(series) <= _WIDE:
         return _folded(caption, plot, lines, dims, drawing)
     return _whole(caption, plot, lines, dims, drawing)
@@ -83,44 +76,35 @@ def _whole(
     caption: str, plot: Plot, lines: list[Line], dims: list[str], drawing: Drawing
 ) -> Table:
     names = (plot.x, *dims)
-    rows = [
-        (
-            *(value_text(n, line.of.point.get(n, ""), drawing.libraries) for n in names),
-            line.today or ("no counterpart" if line.of.elsewhere else "not measured"),
-            line.error,
-            line.model,
-            line.paper,
-            line.ratio,
-            line.source,
-        )
-        for line in lines
-    ]
-    width = len(names)
-    columns = [*map(column_title, names)]
-    columns += ["today", "standard error", "model", "published", "today / published", "source"]
-    shown = [n for n in range(len(columns)) if n <= width or any(row[n] for row in rows)]
-    return Table(
-        caption,
-        tuple(columns[n] for n in shown),
-        tuple(width <= n < width + 5 for n in shown),
-        tuple(tuple(row[n] for n in shown) for row in rows),
-    )
+    told = [n for n in _TOLD if n == _TODAY or any(texts[n] for _, texts in lines)]
+    rows = []
+    for of, texts in lines:
+        place = (value_text(n, of.point.get(n, ""), drawing.libraries) for n in names)
+        no_value = "no counterpart" if of.elsewhere else "not measured"
+        rows.append((*place, *(texts[n] or (no_value if n == _TODAY else "") for n in told)))
+    numbers = (*(False for _ in names), *(n != "source" for n in told))
+    return Table(caption, (*map(column_title, names), *told), numbers, tuple(rows))
 
 
 def _folded(
     caption: str, plot: Plot, lines: list[Line], dims: list[str], drawing: Drawing
 ) -> Table:
-    series = dict.fromkeys(phrase(line.of.point, dims, drawing.libraries) for line in lines)
+    series = dict.fromkeys(phrase(of.point, dims, drawing.libraries) for of, _ in lines)
     rows: dict[str, dict[str, str]] = {}
-    for line in lines:
-        place = value_text(plot.x, line.of.point[plot.x], drawing.libraries)
-        text = f"{line.today} {line.error}".strip()
-        if line.model:
-            text = "; ".join(filter(None, (text, f"model {line.model}")))
-        if line.paper:
-            beside = f" ({line.ratio})" if line.ratio else ""
-            text = "; ".join(filter(None, (text, f"paper {line.paper}{beside}")))
-        rows.setdefault(place, {})[phrase(line.of.point, dims, drawing.libraries)] = text
+    for of, texts in lines:
+        today, error, model, paper, ratio, _ = texts.values()
+        beside = f" ({ratio})" if ratio else ""
+        text = "; ".join(
+            part
+            for part in (
+                f"{today} {error}".strip(),
+                f"model {model}" if model else "",
+                f"paper {paper}{beside}" if paper else "",
+            )
+            if part
+        )
+        place = value_text(plot.x, of.point[plot.x], drawing.libraries)
+        rows.setdefault(place, {})[phrase(of.point, dims, drawing.libraries)] = text
     return Table(
         caption,
         (column_title(plot.x), *series),
@@ -131,11 +115,12 @@ def _folded(
 
 def _in_order(plot: Plot, lines: list[Line], dims: Sequence[str]) -> list[Line]:
     """Put the lines of each series into the order in which they are drawn."""
-    series = list(dict.fromkeys(tuple(line.of.point.get(n) for n in dims) for line in lines))
+    series = list(dict.fromkeys(tuple(of.point.get(n) for n in dims) for of, _ in lines))
 
     def place(line: Line) -> tuple[int, float]:
-        value = number(line.of.point[plot.x])
-        which = series.index(tuple(line.of.point.get(n) for n in dims))
+        point = line[0].point
+        value = number(point[plot.x])
+        which = series.index(tuple(point.get(n) for n in dims))
         return which, -math.inf if value is None else value
 
     return sorted(lines, key=place)
@@ -158,20 +143,16 @@ def _line(plot: Plot, value: Value | None, printed: Sequence[Value], drawing: Dr
     paper = ", ".join(map(text, printed))
     source = "; ".join(sources_text(p.sources) for p in printed)
     if value is None:
-        return Line(of, "", "", model, paper, "", source)
+        texts = ("", "", model, paper, "", source)
+        return of, dict(zip(_TOLD, texts, strict=True))
     # With less data there are fewer seconds and bytes for that reason alone.
     compare = not (drawing.reduced and FIGURES[plot.figure].unit in ("s", "bytes"))
     compare |= plot.relative is not None
     ratios = [format_speed(value.middle / p.middle) for p in printed if compare and p.middle]
-    return Line(
-        value,
-        f"{'~ ' if value.estimated else ''}{text(value)}",
-        error_text(value.middle, value.low, value.high),
-        model,
-        paper,
-        ", ".join(ratios),
-        source,
-    )
+    today = f"{'~ ' if value.estimated else ''}{text(value)}"
+    error = error_text(value.middle, value.low, value.high)
+    texts = (today, error, model, paper, ", ".join(ratios), source)
+    return of, dict(zip(_TOLD, texts, strict=True))
 
 
 _STATISTICS: Final[dict[Statistic, str]] = {

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Final
 
-from chunkwise.grammar import format_size
 from chunkwise.measure.axes import AXES
-from chunkwise.words import format_ratio, format_seconds, joined
+from chunkwise.words import format_ratio, joined
 from chunkwise_lab.report.scales import number
 from chunkwise_lab.studies.figures import FIGURES, Figure
 from chunkwise_lab.studies.study import Where
-from chunkwise_lab.studies.wording import plain
+from chunkwise_lab.studies.wording import plain, quantity
 
 Libraries = Mapping[str, str]
 
@@ -91,13 +90,9 @@ def figure_text(figure: Figure, value: float, *, relative: bool = False) -> str:
     """Write a value of a figure with its unit."""
     if relative:
         return f"{plain(value)}x"
-    if figure.unit == "s":
-        return format_seconds(value) if value >= 0 else f"{value:.3g} s"
-    if figure.unit == "bytes":
-        return format_size(round(value)) if value >= 0 else f"{value:.3g} bytes"
-    if figure.unit == "times":
-        return format_ratio(value)
-    return f"{plain(value)} {figure.unit}".rstrip()
+    if value < 0 and figure.unit in ("s", "bytes"):
+        return f"{value:.3g} {figure.unit}"
+    return format_ratio(value) if figure.unit == "times" else quantity(value, figure.unit)
 
 
 def error_text(value: float, low: float, high: float) -> str:

@@ -7,17 +7,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from chunkwise_lab.report.model import Block, Finding, Report, Section, Table
-from chunkwise_lab.report.parts import WORDS, lead, setting, troubles
-from chunkwise_lab.studies.rules import Word
+from chunkwise_lab.report.parts import lead, setting, troubles
+from chunkwise_lab.report.verdicts import VERDICTS
 
-_MARKS: Final[dict[Word, str]] = {
-    "holds": "✓",
-    "weaker": "↘",
-    "no longer holds": "✗",
-    "reversed": "⇄",
-    "cannot tell": "?",
-    "not measured": "–",
-}
 # Characters that would be markup in the middle of a sentence.
 _MARKUP: Final = re.compile(r"([\\`*_\[\]<>|#~])")
 
@@ -54,7 +46,8 @@ def _listed(items: Iterable[str]) -> list[str]:
 
 
 def _advice(found: Finding) -> str:
-    word = f"**{_MARKS[found.word]} {WORDS[found.word]}**"
+    look = VERDICTS[found.word]
+    word = f"**{look.mark} {look.of_advice}**"
     return f"{word}: {escape(f'{found.advice} {found.says}: {found.sentence} {found.paper}')}"
 
 
@@ -75,7 +68,7 @@ def _block(block: Block) -> list[str]:
         lines += [f"**{escape(title)}.** {escape(text)}", ""]
     lines += _listed(f"**{escape(text)}**" for text in block.alerts)
     for found in block.findings:
-        word = f"**{_MARKS[found.word]} {found.word}**"
+        word = f"**{VERDICTS[found.word].mark} {found.word}**"
         text = f"{found.says}: {found.sentence} {found.paper} {found.limited}"
         lines += [f"{word}: {escape(text)}", ""]
     for _, table in block.pictures:

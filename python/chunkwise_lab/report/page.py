@@ -14,7 +14,6 @@ from chunkwise.errors import UsageError
 from chunkwise.words import installing
 from chunkwise_lab.report.model import Finding, Report, Section
 from chunkwise_lab.report.parts import (
-    WORDS,
     alerts,
     block,
     facts,
@@ -24,6 +23,7 @@ from chunkwise_lab.report.parts import (
     troubles,
     verdict,
 )
+from chunkwise_lab.report.verdicts import VERDICTS
 
 _POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
@@ -67,7 +67,7 @@ def _resource(name: str) -> str:
 def _story(report: Report) -> str:
     parts = [f"<h1>{escape(report.title)}</h1>", *map(index, report.indexes)]
     parts.append(f'<p class="lead">{escape(lead(report))}</p>')
-    counts = [(word, report.count(word)) for word in WORDS]
+    counts = [(word, report.count(word)) for word in VERDICTS]
     tally = "".join(f"<li>{verdict(w, of_advice=True)} {n}</li>" for w, n in counts if n)
     if tally:
         parts.append(f'<ul class="tally" aria-label="Verdicts on the advice">{tally}</ul>')

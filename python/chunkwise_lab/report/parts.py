@@ -14,19 +14,12 @@ from typing import Any, Final
 from chunkwise.words import joined
 from chunkwise_lab.report.model import Block, Chart, Finding, Index, Report, Series, Table
 from chunkwise_lab.report.plots import Style, figure, style
+from chunkwise_lab.report.verdicts import VERDICTS
 from chunkwise_lab.studies.rules import Word
 
 # Facts that are printed once if all sections agree.
 _SHARED: Final = ("Machine", "Versions")
 _OWN: Final = ("Scale", "Measured")
-_ENDINGS: Final[dict[Word, tuple[str, str]]] = {
-    "holds": ("stands", "stand"),
-    "weaker": ("gains less than in the paper", "gain less than in the papers"),
-    "no longer holds": ("no longer does", "no longer do"),
-    "reversed": ("is reversed", "are reversed"),
-    "cannot tell": ("cannot be told", "cannot be told"),
-    "not measured": ("was not measured", "were not measured"),
-}
 
 
 def lead(report: Report) -> str:
@@ -38,7 +31,8 @@ def lead(report: Report) -> str:
     advice = len(report.advice)
     if not advice:
         return about
-    found = [f"{n} {_ENDINGS[word][n != 1]}" for word in _ENDINGS if (n := report.count(word)) > 0]
+    counts = ((report.count(word), look) for word, look in VERDICTS.items())
+    found = [f"{n} {look.one if n == 1 else look.several}" for n, look in counts if n]
     pieces = "piece" if advice == 1 else "pieces"
     whose = "the papers' own and what follows from their claims"
     once = ""
@@ -82,24 +76,6 @@ def setting(report: Report) -> list[tuple[str, str]]:
     return pairs
 
 
-# The order in which verdicts are counted, and how each is called where it is one on advice.
-WORDS: Final[dict[Word, str]] = {
-    "holds": "stands",
-    "weaker": "gains less",
-    "no longer holds": "no longer",
-    "reversed": "reversed",
-    "cannot tell": "cannot tell",
-    "not measured": "not measured",
-}
-# A shape of its own for each verdict, in a square of 16.
-_ICONS: Final[dict[Word, str]] = {
-    "holds": '<path d="M2 8.5 6.2 13 14 3.5"/>',
-    "weaker": '<path d="M2 4l4.5 7L9 7.5l5 5.5M14 8.5V13H9.5"/>',
-    "no longer holds": '<path d="M3 3l10 10M13 3 3 13"/>',
-    "reversed": '<path d="M2 5h11M10 2l3 3-3 3M14 11H3M6 8l-3 3 3 3"/>',
-    "cannot tell": '<path d="M5 5.5a3 3 0 1 1 4.2 2.8Q8 9 8 10.5M8 13v1"/>',
-    "not measured": '<path d="M3 8h10"/>',
-}
 _CODE: Final = re.compile(r"`([^`]+)`")
 _AS_CODE: Final = r"<code>\1</code>"
 _SWATCHES: Final = {
@@ -117,11 +93,11 @@ _SWATCHES: Final = {
 
 def verdict(word: Word, *, of_advice: bool = False) -> str:
     """Write a verdict as a word and a shape."""
-    text = WORDS[word] if of_advice else word
+    text = VERDICTS[word].of_advice if of_advice else word
     return (
         f'<span class="verdict {_css(word)}"><svg viewBox="0 0 16 16" fill="none" '
         'stroke="currentColor" stroke-width="2.2" stroke-linecap="round" aria-hidden="true">'
-        f"{_ICONS[word]}</svg>{escape(text)}</span>"
+        f"{VERDICTS[word].icon}</svg>{escape(text)}</span>"
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from chunkwise.grammar import format_shape
 from chunkwise.names import printable
@@ -15,7 +15,7 @@ from chunkwise_lab.report.values import Drawing, published
 from chunkwise_lab.studies.claims import judge
 from chunkwise_lab.studies.figures import FIGURES
 from chunkwise_lab.studies.iotest.modelled import SAID, modelled
-from chunkwise_lab.studies.own_data import adapted
+from chunkwise_lab.studies.own_data import study_of
 from chunkwise_lab.studies.published import measured
 from chunkwise_lab.studies.results import Outcome, Row, StudyResults
 from chunkwise_lab.studies.study import Experiment, Published, Statistic, Study
@@ -30,32 +30,29 @@ _VERSIONS: Final = (
     ("python", "Python"),
     ("chunkwise", "chunkwise"),
 )
-# Under which heading `fallbacks` stand.
+# Headings of texts and facts.
+QUESTION: Final = "The question"
+OVERSUBSCRIBED: Final = "Oversubscribed"
 FALLBACK: Final = "Done by libhdf5 in chunkwise's place"
+OWN: Final = ("Dataset", "In the place of the study's values")
 # More sentences of one kind are counted.
 _MOST: Final = 6
 
 
-def machine(values: Mapping[str, Sequence[str]]) -> tuple[tuple[str, str], ...]:
-    """Name the machine and the versions."""
-    cpus = [
-        f"{text} processor{'' if text == '1' else 's'}" for text in values.get("cpu_count", ())
-    ]
-    parts = [*values.get("cpu", ()), *cpus, *values.get("machine", ()), *values.get("system", ())]
-    versions = [f"{title} {joined(values[name])}" for name, title in _VERSIONS if values.get(name)]
+def _machine(results: StudyResults) -> list[tuple[str, str]]:
+    """Name machine and versions as trials say them; what none says, as the run has it."""
+    records = [record for one in results.outcomes.values() for record in one.records]
+
+    def told(name: str) -> list[str]:
+        of_run = results.environment.get(name)
+        found = [record[name] for record in records if record.get(name) is not None]
+        return list(dict.fromkeys(map(str, found or ([] if of_run is None else [of_run]))))
+
+    cpus = [f"{text} processor{'' if text == '1' else 's'}" for text in told("cpu_count")]
+    parts = [*told("cpu"), *cpus, *told("machine"), *told("system")]
+    versions = [f"{title} {joined(told(name))}" for name, title in _VERSIONS if told(name)]
     found = (("Machine", ", ".join(parts)), ("Versions", ", ".join(versions)))
-    return tuple((title, text) for title, text in found if text)
-
-
-def environment(records: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Collect from records what they say of machine and versions."""
-    names = ("cpu", "cpu_count", "machine", "system", *(name for name, _ in _VERSIONS))
-    found: dict[str, dict[str, None]] = {name: {} for name in names}
-    for record in records:
-        for name in names:
-            if record.get(name) is not None:
-                found[name][str(record[name])] = None
-    return {name: list(texts) for name, texts in found.items()}
+    return [(title, text) for title, text in found if text]
 
 
 def problems(rows: Sequence[Row], libraries: Libraries) -> list[str]:
@@ -107,8 +104,7 @@ def shortened(sentences: Iterable[str]) -> list[str]:
 
 def section(results: StudyResults, study: Study, id_: str) -> Section:
     """Make the section of one run of a study."""
-    if results.target is not None:
-        study = adapted(study, results.values)
+    study = study_of(study, results)
     known = {experiment.id: experiment for experiment in study.experiments}
     blocks = [
         _block(known[name], outcome, results, study, f"{id_}-{name}")
@@ -128,47 +124,42 @@ def section(results: StudyResults, study: Study, id_: str) -> Section:
 
 
 def _facts(results: StudyResults, study: Study) -> tuple[tuple[str, str], ...]:
-    records = [r for outcome in results.outcomes.values() for r in outcome.records]
     full = study.repeat["paper"]
     reduced = any(_reduced(e, results, study) for e in study.experiments)
     sizes = "of less data than the paper's" if reduced else "of as much data as the paper's"
     often = counted(results.repeat, "repeat")
     often += f" (the full study has {full})" if results.repeat != full else ""
     missing = _missing(results, study)
+    when = f"{results.begun[:16].replace('T', ' ')} UTC"
+    took = f"{format_seconds(results.elapsed_s)}{_fewer(results)}"
     return (
         ("Paper", study.paper),
         *_own(results),
         ("Then", " ".join(study.setting.split())),
-        *machine(_environment(results, records)),
+        *_machine(results),
         ("Scale", f"{results.scale}, {sizes}"),
-        (
-            "Measured",
-            f"{_when(results)}, {often}, in {format_seconds(results.elapsed_s)}{_fewer(results)}",
-        ),
+        ("Measured", f"{when}, {often}, in {took}"),
         *((("Not measured", "; ".join(missing)),) if missing else ()),
     )
 
 
 def _own(results: StudyResults) -> list[tuple[str, str]]:
-    """Name the user's dataset that was measured in the place of the study's own data."""
+    """Name the user's dataset that was measured, and with which values."""
     if results.target is None:
         return []
     of = results.target
     parts = [str(of.get("dataset")), format_shape(of["shape"]), str(of.get("dtype"))]
     if of.get("chunks"):
         parts.append(f"chunks {format_shape(of['chunks'])}")
-    return [
-        (
-            "Dataset",
-            f"{printable(str(of.get('file')))}: {', '.join([*parts, str(of.get('filters'))])}",
-        )
+    file = printable(str(of.get("file")))
+    values = [
+        f"{axis} {theirs} for {ours}"
+        for axis, texts in results.values.items()
+        for ours, theirs in texts.items()
+        if ours != theirs
     ]
-
-
-def _environment(results: StudyResults, records: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
-    """Return what trials say of machine and versions; what none says, as the run has it."""
-    of_run = {name: [str(value)] for name, value in results.environment.items()}
-    return of_run | {name: texts for name, texts in environment(records).items() if texts}
+    texts = f"{file}: {', '.join([*parts, str(of.get('filters'))])}", "; ".join(values)
+    return [(title, text) for title, text in zip(OWN, texts, strict=True) if text]
 
 
 def _gaps(results: StudyResults, study: Study) -> list[str]:
@@ -211,11 +202,6 @@ def _reduced(experiment: Experiment, results: StudyResults, study: Study) -> boo
     return any(of[results.scale] != of["paper"] for of in options)
 
 
-def _when(results: StudyResults) -> str:
-    """Write when it began, to the minute."""
-    return f"{results.begun[:16].replace('T', ' ')} UTC"
-
-
 def _block(
     experiment: Experiment, outcome: Outcome, results: StudyResults, study: Study, id_: str
 ) -> Block:
@@ -235,11 +221,11 @@ def _block(
     if alone is not None:
         pictures.append((None, alone))
     texts = (
-        ("The question", experiment.question),
+        (QUESTION, experiment.question),
         ("What the paper found", experiment.found),
         ("Shown as a figure only", experiment.only_drawn),
         ("What differs here", experiment.note),
-        ("Oversubscribed", oversubscribed(rows, results.environment.get("cpu_count"))),
+        (OVERSUBSCRIBED, oversubscribed(rows, results.environment.get("cpu_count"))),
         ("The model beside it", SAID if drawing.modelled else ""),
         (FALLBACK, " ".join(fallbacks(rows, results.libraries))),
     )
@@ -268,21 +254,12 @@ def _findings(
     rows = outcome.rows()
     for claim in experiment.claims:
         verdict = judge(claim, rows, study.statistic)
-        sentence = verdict.sentence
+        word, sentence = verdict.word, verdict.sentence
         for path, library in libraries.items():
             # Nobody knows it by its path.
             sentence = sentence.replace(path, library) if "/" in path else sentence
-        found.append(
-            Finding(
-                verdict.word,
-                claim.says.rstrip("."),
-                sentence,
-                claim.published,
-                claim.advice,
-                where,
-                claim.limit,
-            )
-        )
+        says, told = claim.says.rstrip("."), (claim.published, claim.advice, where, claim.limit)
+        found.append(Finding(word, says, sentence, *told))
     return found
 
 

@@ -14,14 +14,7 @@ from chunkwise_lab.sample.spec import Region, Sample, Values
 
 
 def _counting(region: Region) -> Values:
-    """`counting`: the integers 0, 1, 2, ..., from which paper 003 selects hyperslabs.
-
-    Every element is its own position, so a wrong read shows at once.  Shape,
-    chunk and filter are those of the paper's "small dataset, many chunks"; give
-    ``--shape 100000x3000 --chunk 500x500`` for its "normal dataset".  With other ranks it
-    is what paper 003's test tool reads, and paper 001's array variables:
-    ``--shape 56x56x56x56 --chunk contiguous``.
-    """
+    """`counting`: the integers 0, 1, 2, ..., so that a wrong read shows at once."""
     # Beyond 2**31 elements the count starts again at 0.
     return region.linear_index() & np.uint64(2**31 - 1)
 
@@ -62,12 +55,7 @@ def _rate(region: Region) -> Floats:
 
 
 def _counts(region: Region) -> Values:
-    """`counts`: a table of small counts, most of them 0.
-
-    No paper has it: it stands for single-cell tables (cells by genes) and photon
-    counts of detectors.  Each count is Poisson with a rate that depends on its row
-    (how much was measured of a cell) and column (a few genes are abundant).
-    """
+    """`counts`: small counts, Poisson with a rate that depends on row and column."""
     rate: Floats = np.broadcast_to(_rate(region), region.count).ravel()
     # exp(-rate) as (1 - rate/n)**n: multiplication rounds alike on every machine.
     chance: Floats = 1.0 - rate / 2.0**_SQUARINGS
@@ -84,12 +72,8 @@ def _counts(region: Region) -> Values:
         counts[left] = count
         chance *= rate / count
         more = (draw >= chance) & (chance > _NEGLIGIBLE)
-        left, draw, rate, chance = (
-            left[more],
-            draw[more] - chance[more],
-            rate[more],
-            chance[more],
-        )
+        left, draw = left[more], draw[more] - chance[more]
+        rate, chance = rate[more], chance[more]
     return counts.reshape(region.count)
 
 
@@ -108,13 +92,7 @@ COUNTS = Sample(
 
 
 def _cris(region: Region) -> Values:
-    """`cris`: the satellite array that paper 004 reads in 345 s or 0.37 s.
-
-    Imaginary part of long-wave radiances of the Cross-track Infrared Sounder: 60
-    scans of 30 fields of regard, 9 fields of view, 717 channels.  After calibration
-    it is little more than noise about zero, so deflate 6 saves only 7%
-    (ratio 1.076, Figures 4 and 5).
-    """
+    """`cris`: after calibration little more than noise about zero."""
     channel = region.axis(3).astype(np.float64)
     values = bell(element_hash(region, 0))
     values *= 0.1 * (1.5 + wave(channel, 717.0))  # noisier in some channels
@@ -138,12 +116,7 @@ CRIS = Sample(
 
 
 def _cube(region: Region) -> Values:
-    """`cube`: a year of daily temperature maps, as a climate archive stores them.
-
-    No paper has it: it stands for the files that most readers of gridded data own,
-    with one map a chunk, so that a map is quick to read and a time series slow.
-    Noise, and rounding to 0.01 K, give shuffle + deflate 4 a ratio of 2.2.
-    """
+    """`cube`: a year of daily temperature maps, rounded to 0.01 K."""
     day = region.axis(0).astype(np.float64)
     latitude = region.axis(1) / region.shape[1] * 2.0 - 1.0
     values = bell(element_hash(region, 0))
@@ -189,15 +162,7 @@ def _sea_floor(region: Region) -> Floats:
 
 
 def _occam(region: Region) -> Values:
-    """`occam`, `occam-archive`, `occam-smooth`: the ocean model's output that paper 000 writes.
-
-    Its arrays have 360x144x66, 1440x576x66 or 4320x1728x66 points (longitude,
-    latitude, depth) at 1, 1/4 and 1/12 of a degree, in Fortran's order.  In a file the
-    last dimension is the fastest, so here they are 66x144x360 and so on.  The
-    model's own files hold only the sea, and deflate 1 halves them: so it does with the
-    sea of `occam-archive`, and with `occam` and its land.  The data of the paper's test
-    program, which only stands in for it, is smooth (`occam-smooth`).
-    """
+    """`occam`: temperature of an ocean model, with land."""
     levels, rows, columns = region.shape
     height = 1.0 - region.axis(0) / levels
     values = bell(element_hash(region, 2))
@@ -253,13 +218,7 @@ _LEAST = {1: 0.72, 2: 0.63, 4: 0.76}
 
 
 def _radar(region: Region) -> Values:
-    """`radar`: the weather radar tiles that paper 001 compresses.
-
-    A tile is a file of 12 variables, 1501x2001 short integers each, one chunk each:
-    reflectivity fields and hail products.  Most of a tile is empty sky, so deflate 1
-    shrinks it 14 to 23 times (Table 5).  Another seed is another tile; 1, 2 and 4 have about
-    as much sky as the paper's tile1, tile2 and tile4.
-    """
+    """`radar`: fields of storms in a mostly empty sky."""
     storms = smooth(region, (150, 150), 0)
     storms += 0.5 * smooth(region, (50, 50), 1)
     storms += 0.25 * smooth(region, (15, 15), 2)

@@ -15,12 +15,14 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from math import prod
+from operator import add
 from pathlib import Path
 from typing import TypeVar
 
 import h5py
 import numpy as np
 
+from chunkwise import _native
 from chunkwise.errors import CannotWriteError, ChunkwiseError, UsageError
 from chunkwise.grammar import Pipeline, Shape, ShapeWord, format_shape
 from chunkwise.model.chunk_shape import default_chunk
@@ -55,25 +57,15 @@ class Layout:
             block[axis] *= times
             if times < needed:
                 break
-        return boxes((0,) * len(block), self.shape, tuple(block))
+        return _boxes(self.shape, block)
 
 
-def boxes(start: tuple[int, ...], count: tuple[int, ...], block: tuple[int, ...]) -> Iterator[Box]:
-    """Divide the box at `start` of size `count` into blocks, the last ones clipped."""
-    ends = tuple(first + length for first, length in zip(start, count, strict=True))
-    for corner in _corners([range(*axis) for axis in zip(start, ends, block, strict=True)]):
-        clipped = (min(size, end - at) for size, end, at in zip(block, ends, corner, strict=True))
-        yield corner, tuple(clipped)
-
-
-def _corners(steps: Sequence[range]) -> Iterator[tuple[int, ...]]:
-    """Combine ranges as itertools.product does, which would hold all of each in memory."""
-    if not steps:
-        yield ()
-        return
-    for first in steps[0]:
-        for rest in _corners(steps[1:]):
-            yield (first, *rest)
+def _boxes(shape: Sequence[int], block: Sequence[int]) -> Iterator[Box]:
+    """Divide an array into blocks, in C order, the last ones clipped."""
+    walk = _native.Walk(shape, block)
+    for number in range(walk.operations):
+        start, _, _, count = walk[number]
+        yield tuple(start), tuple(count)
 
 
 def make_layout(
@@ -295,12 +287,10 @@ def _fill(
         (start, count), values = generate(box)
         assert layout.chunk is not None
         encoded = []
-        for corner, size in boxes(start, count, layout.chunk):
-            inside = tuple(
-                slice(at - first, at - first + length)
-                for at, first, length in zip(corner, start, size, strict=True)
-            )
+        for first, size in _boxes(count, layout.chunk):
+            inside = tuple(slice(at, at + n) for at, n in zip(first, size, strict=True))
             whole = _pad(values[inside], layout.chunk, dataset.fillvalue)
+            corner = tuple(map(add, start, first))
             encoded.append((corner, _encode(whole, layout.pipeline)))
         return values.nbytes, encoded
 

@@ -20,7 +20,7 @@ from chunkwise.names import printable
 from chunkwise.words import nearest, offered
 from chunkwise_lab.sample import SAMPLES
 from chunkwise_lab.studies.figures import FIGURES
-from chunkwise_lab.studies.libraries import BUILD
+from chunkwise_lab.studies.libraries import ALL, BUILD, NETCDF4, OLDER
 from chunkwise_lab.studies.own_data import PLACEHOLDERS
 from chunkwise_lab.studies.rules import FIRST, RULES
 from chunkwise_lab.studies.study import (
@@ -43,13 +43,12 @@ from chunkwise_lab.studies.study import (
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 # What every rule takes.
 _COMMON: Final = ("where", "over", "total", "statistic")
+# What some settings may be.
+_VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
+    "rises": (True, False), "total": ("mean", "sum"), "statistic": get_args(Statistic),
+}  # fmt: skip
 # What a space's values for libraries mean if none has been looked for.
-_LIBRARIES: Final = {
-    "@all": (DEFAULT, OTHERS),
-    OTHERS: (OTHERS,),
-    "@older": (OTHERS,),
-    "@netcdf4": (OTHERS,),
-}
+_LIBRARIES: Final = {ALL: (DEFAULT, OTHERS), OLDER: (OTHERS,), NETCDF4: (OTHERS,)}
 
 
 @dataclass(frozen=True)
@@ -265,24 +264,17 @@ def _check_claim(claim: Claim, points: Points) -> None:
         points.check(f"{what}, value", {**common, settings["axis"]: settings["value"]})
         if FIGURES[claim.figure].better == "neither":
             raise UsageError(f"{what}: of the figure {claim.figure} nothing is the best")
-    if "rises" in settings and not isinstance(settings["rises"], bool):
-        raise UsageError(f"{what}: rises is true or false")
     if "over" in settings:
         points.check_name(what, settings["over"])
-    if settings.get("total", "mean") not in ("mean", "sum"):
-        raise UsageError(f"{what}: total is mean or sum")
-    if settings.get("statistic", "mean") not in get_args(Statistic):
-        raise UsageError(f"{what}: statistic is one of {', '.join(get_args(Statistic))}")
-    _check_words(what, settings)
+    for name, values in _VALUES.items():
+        if name in settings and settings[name] not in values:
+            raise UsageError(f"{what}: {name} is one of {', '.join(map(str, values)).lower()}")
+    words = settings.get("words", ("", ""))
+    if not isinstance(words, tuple) or len(words) != 2:
+        raise UsageError(f"{what}: words are two, what each side is called")
 
 
 def _check_number(what: str, name: str, settings: Mapping[str, Any]) -> None:
     value = settings.get(name, 2.0)
     if isinstance(value, bool) or not isinstance(value, int | float) or value <= 1:
         raise UsageError(f"{what}: {name} is a ratio: give a number above 1")
-
-
-def _check_words(what: str, settings: Mapping[str, Any]) -> None:
-    words = settings.get("words", ("", ""))
-    if not isinstance(words, tuple) or len(words) != 2:
-        raise UsageError(f"{what}: words are two, what each side is called")

@@ -16,16 +16,12 @@ from chunkwise.words import joined
 from chunkwise_lab.studies.claims import judge_all
 from chunkwise_lab.studies.load import load
 from chunkwise_lab.studies.results import StudyResults
-from chunkwise_lab.studies.rules import Word
+from chunkwise_lab.studies.rules import Word, tally
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
-
-WORDS: Final[tuple[Word, ...]] = (
-    "holds", "weaker", "no longer holds", "reversed", "cannot tell", "not measured",
-)  # fmt: skip
 
 State = Literal["done", "in part", "not measured", "not here"]
 STATES: Final[tuple[State, ...]] = ("done", "in part", "not measured", "not here")
@@ -71,10 +67,7 @@ class Item:
         words = [
             word for name, word in known.items() if any(_within(name, one) for one in self.by)
         ]
-        counts = Counter(words or ["not measured"])
-        if len(counts) == 1:
-            return next(iter(counts))
-        return ", ".join(f"{word} {counts[word]}" for word in WORDS if counts[word])
+        return tally(words or ["not measured"])
 
 
 def _within(claim: str, what: str) -> bool:
@@ -126,17 +119,3 @@ def verdicts(results: Iterable[StudyResults]) -> dict[str, Word]:
             if found.get(name, "cannot tell") in ("cannot tell", "not measured"):
                 found[name] = judged.verdict.word
     return found
-
-
-def tables(known: Mapping[str, Word]) -> str:
-    """Write the list as Markdown, a table for each paper."""
-    lines = []
-    for paper in papers():
-        lines += [f"### {paper.number}: {paper.title}", "", f"{paper.states(known)}.", ""]
-        lines += ["| item | it says | here | verdict |", "| --- | --- | --- | --- |"]
-        lines += [
-            f"| {item.item} | {item.says} | {item.means} | {item.verdict(known)} |"
-            for item in paper.items
-        ]
-        lines.append("")
-    return "\n".join(lines)

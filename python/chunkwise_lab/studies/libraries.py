@@ -17,18 +17,17 @@ from typing import Final
 
 from chunkwise.errors import UsageError
 from chunkwise.files.netcdf3 import in_netcdf4_wheel
+from chunkwise.measure.axes import DEFAULT
 from chunkwise.measure.libraries import check_zlib
 from chunkwise.measure.libraries import find as find_one
 from chunkwise.measure.space import Space
 from chunkwise.measure.wheels import is_wheel, library_of, said_of
-from chunkwise_lab.studies.study import LIBRARIES
+from chunkwise_lab.studies.study import LIBRARIES, OTHERS
 
 # Placeholders for found libraries in a study's files.
 ALL: Final = "@all"
-OTHERS: Final = "@others"
 OLDER: Final = "@older"
 NETCDF4: Final = "@netcdf4"
-DEFAULT: Final = "default"
 # As the value of a label: what build each library is.
 BUILD: Final = "@build"
 # Where distributions put them, by the build.

@@ -31,12 +31,7 @@ Place = Callable[[Sequence[Any], tuple[int, ...], int], h5s.SpaceID]
 
 
 def measured(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, Any]]]]:
-    """Read random selections to each place, through h5py's low-level interface.
-
-    The study's file says ``planes``, a list of numbers, and ``selections``, how many are read.
-    Points have ``planes`` and ``memory``; records ``total_s``, to select and to read, and
-    ``selected_nbytes``.  Every element is compared.
-    """
+    """Read random selections to each place, through h5py's low-level interface; compare all."""
     for path, name, labels in context.data.values():
         with h5py.File(path) as file:
             dataset = file[name]

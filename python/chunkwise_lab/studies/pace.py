@@ -30,11 +30,6 @@ class Round:
         """Which part of all repeats this round measures."""
         return (self.until - self.before) / self.whole
 
-    @property
-    def of_the_rest(self) -> float:
-        """Which part of what is left this round measures."""
-        return (self.until - self.before) / (self.whole - self.before)
-
     def share(self, done: float) -> float:
         """Which part of this round is done, by the part of all repeats until its end."""
         return max(0.0, (done * self.until - self.before) / (self.until - self.before))
@@ -58,22 +53,24 @@ class Pace:
         usual = study.repeat[scale]
         whole = sum(_seconds(run, scale, usual) for run in everything)
         unit = study.minutes[scale] * 60 / whole if whole else 1.0
-        chosen = [r for one in experiments for r in one.runs if scale in r.scales]
-        # Of what is left, by run: trials, and seconds as the study's file says.
-        self._left = {
+        # By run: trials, and seconds as the study's file says.
+        self._all = {
             id(run): (_trials(run, scale, repeat), _seconds(run, scale, repeat) * unit)
-            for run in chosen
+            for one in experiments
+            for run in one.runs
+            if scale in run.scales
         }
-        self._total = sum(trials for trials, _ in self._left.values())
+        self._total = sum(trials for trials, _ in self._all.values())
+        self._left_s = sum(seconds for _, seconds in self._all.values())
         self._done = 0
         self._took_s = self._expected_s = 0.0
 
     def finished(self, run: Run, took_s: float, one: Round) -> None:
         """Count a round of a run as done."""
-        trials, expected_s = self._left[id(run)]
-        done, done_s = round(trials * one.of_the_rest), expected_s * one.of_the_rest
-        self._left[id(run)] = trials - done, expected_s - done_s
-        self._done += done
+        trials, expected_s = self._all[id(run)]
+        done_s = expected_s * one.of_all
+        self._done += round(trials * one.of_all)
+        self._left_s -= done_s
         # Measurements from before a stop take no time, and say nothing about the rest.
         if took_s > done_s / (2 * _MOST):
             self._took_s += took_s
@@ -85,14 +82,13 @@ class Pace:
             return step
         ratio = self._took_s / self._expected_s if self._expected_s else 1.0
         ratio = min(_MOST, max(1 / _MOST, ratio))
-        trials, expected_s = self._left[id(run)]
-        # What of this run comes in a later round is as the others are.
-        own_s = expected_s * one.of_the_rest
-        later = sum(seconds for _, seconds in self._left.values()) - own_s
+        trials, expected_s = self._all[id(run)]
+        own_s = expected_s * one.of_all
         own = own_s * ratio if step.left_s is None else step.left_s
         share = one.share(step.done / step.total) if step.total else 0.0
-        done = self._done + round(share * one.of_the_rest * trials)
-        return replace(step, done=done, total=self._total, left_s=own + later * ratio)
+        done = self._done + round(share * one.of_all * trials)
+        left_s = own + (self._left_s - own_s) * ratio
+        return replace(step, done=done, total=self._total, left_s=left_s)
 
 
 def _trials(run: Run, scale: Scale, repeat: int) -> int:

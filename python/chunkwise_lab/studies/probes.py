@@ -1,7 +1,7 @@
 """What does a study measure that no access pattern can express?
 
 A probe takes a `Context` and gives points, each with its records: like a trial's, with
-``status`` and its own figures.
+``status`` and its own figures.  docs/studies.md has the settings and the points of each.
 """
 
 from __future__ import annotations
@@ -52,15 +52,7 @@ _MOST_MB_PER_S: Final = 1e6
 
 
 def other_storage(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, Any]]]]:
-    """Give a point for each combination of the run's space on each kind of storage.
-
-    The study's file says ``places``: tables with ``name``, ``mb_per_s`` (10^6 bytes) and
-    ``latency_ms``.  Points have ``place`` and ``bandwidth``; records ``total_s``, of it
-    ``storage_s``, ``requests`` and ``moved_nbytes``.  The place ``measured`` has the seconds from
-    memory alone.  Where the space varies the filter, each filter has one point more with
-    ``pays_below``: in MB/s, the bandwidth below which the whole run takes less time with it than
-    without any.
-    """
+    """Give each combination of the space on each kind of storage, and where a filter pays."""
     places = [_place(one) for one in context.settings.get("places", ())]
     for path, dataset, labels in context.data.values():
         measured = [(cell, [_known(one.to_record(), cell) for one in cell.measurements])
@@ -172,11 +164,7 @@ Hash = Callable[[Sequence[int], int], list[int]]
 
 
 def predicted_loads(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, Any]]]]:
-    """Predict the loads of a walk by columns over the one dataset of a run, of two dimensions.
-
-    The study's file says ``nslots``: a list of numbers as text.  Points have ``by`` and
-    ``nslots``; records ``time_chunk_loads``, as those of trials.
-    """
+    """Predict the loads of a walk by columns over the one dataset of a run, of two dimensions."""
     file, dataset, _ = next(iter(context.data.values()))
     target = look(file, dataset)
     grid = [-(-n // c) for n, c in zip(target.shape, target.chunks or target.shape, strict=True)]
@@ -237,13 +225,7 @@ with h5py.File(out, "w", rdcc_nbytes=8910 * 1024, rdcc_w0=1.0) as file:
 
 
 def profiled_functions(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, Any]]]]:
-    """Take samples of each dataset's program, for each of the settings' ``levels``.
-
-    Points have ``level`` (of deflate; 0 for none), ``of`` (``function`` or ``library``) and
-    ``name``; records the ``share`` of the samples, in percent, one a run.  Functions below a
-    percent in the first run, those without a name and those of the system are one for each
-    library.
-    """
+    """Take samples of each dataset's program; small functions are one for each library."""
     perf, recorded = shutil.which("perf"), context.folder / "perf.data"
     if perf is None:
         raise UsageError("a profile by function needs perf, which is not here (linux-perf)")
@@ -331,12 +313,7 @@ with h5py.File(path, rdcc_nbytes=nbytes, rdcc_nslots=10007) as file:
 
 
 def many_open(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, Any]]]]:
-    """Measure peak memory by the number of datasets.
-
-    The study's file says ``datasets``, a list of numbers as text, and ``cache``, the bytes that
-    each may cache.  Points have ``datasets`` and ``then`` (``kept open`` or ``closed``); records
-    ``peak_rss_nbytes``.
-    """
+    """Measure peak memory by the number of datasets."""
     numbers = [str(number) for number in context.settings["datasets"]]
     cache = parse_size(str(context.settings["cache"]))
     path = context.folder / "datasets.h5"
@@ -377,13 +354,7 @@ PHASES: Final = ("generate", "compress", "store", "rest")
 
 
 def timed_phases(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, Any]]]]:
-    """Give a point for each phase of each combination of the run's space.
-
-    A record has ``total_s``, the seconds of its phase, and ``share``, in percent of all of
-    them together.  ``generate`` is NumPy's time, on one thread; ``compress`` that of all
-    filters; ``store`` an estimate, from writing the stored bytes bare; ``rest`` is left over:
-    copying into chunks, their index, creating and closing.
-    """
+    """Give each phase of each combination; `store` is an estimate, `rest` is left over."""
     for path, dataset, labels in context.data.values():
         for cell in context.measured(path, dataset):
             rounds = [
@@ -433,12 +404,7 @@ _COUNTS = Path("/proc/thread-self/io")
 
 
 def counted_reads(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, Any]]]]:
-    """Count the reads of h5py for each access pattern and chunk cache of the run's axes.
-
-    The study's file may say ``set-by``: which functions set the cache, of all datasets of a file
-    (``H5Pset_cache``) or of one (``H5Pset_chunk_cache``).  Records have ``read_calls`` and
-    ``read_nbytes``.
-    """
+    """Count the reads of h5py for each access pattern and chunk cache of the run's axes."""
     if not _COUNTS.exists():
         raise UsageError(f"reads are not counted here: there is no {_COUNTS}")
     points = context.space.points((DEFAULT,)) if context.space else ()
@@ -482,13 +448,7 @@ _SOURCES: Final = ("stored", "none")
 
 
 def timed_repacking(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, Any]]]]:
-    """Time each program on the one dataset of a run.
-
-    The study's file says ``chunk``: the shape that is wanted.  Points are as those of bench,
-    so that reads can be compared with: ``operation`` is ``repack``, ``reader`` whose data path
-    the program has, ``filter`` whether the source is as it is or has none.  Records have
-    ``total_s``, ``file_nbytes`` and the tool's ``tool_version``.
-    """
+    """Time each program on the one dataset of a run, as it is and without filters."""
     (file, dataset, _), chunk = next(iter(context.data.values())), str(context.settings["chunk"])
     defaults = {**{name: axis.default for name, axis in AXES.items()}, "operation": "repack"}
     points = [

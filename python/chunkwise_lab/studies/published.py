@@ -9,16 +9,15 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 from chunkwise.errors import UsageError
 from chunkwise.measure.axes import AXES
-from chunkwise.words import counted
+from chunkwise.words import counted, wrapped
 from chunkwise_lab.studies.comparing import Sample, samples
 from chunkwise_lab.studies.figures import FIGURES
 from chunkwise_lab.studies.results import Outcome, Row, StudyResults
-from chunkwise_lab.studies.study import Experiment, Published, Statistic, Study, Where, matches
+from chunkwise_lab.studies.study import Published, Statistic, Study, Where, matches
 from chunkwise_lab.studies.wording import quantity
 
 _WIDTH: Final = 80
@@ -74,10 +73,9 @@ def draw(study: Study, results: StudyResults, source: str) -> Iterator[str]:
         known |= dict.fromkeys(one.source for one in experiment.published)
         found = [one for one in experiment.published if one.source == source]
         if found:
-            narrowed = replace(experiment, published=tuple(found))
-            yield from tables(narrowed, outcome, study.statistic)
-            yield from _wrapped(experiment.note)
-            yield from _wrapped(machine(outcome))
+            yield from _tables(found, outcome.rows(), study.statistic)
+            yield from wrapped(experiment.note, hanging="  ")
+            yield from wrapped(machine(outcome), hanging="  ")
             return
     raise UsageError(
         f"no values of '{source}' were measured: choose from {', '.join(known) or 'none'}"
@@ -98,35 +96,30 @@ def machine(outcome: Outcome) -> str:
     return ""
 
 
-def tables(experiment: Experiment, outcome: Outcome, statistic: Statistic) -> Iterator[str]:
-    """Write an experiment's tables, one a source, in lines of up to 80 characters."""
-    rows = outcome.rows()
+def _tables(
+    printed: Sequence[Published], rows: Sequence[Row], statistic: Statistic
+) -> Iterator[str]:
+    """Write a table for each figure, in lines of up to 80 characters."""
     # Beside each published value today's, by reader.
-    found = [(one, measured(rows, one, statistic)) for one in experiment.published]
+    found = [(one, measured(rows, one, statistic)) for one in printed]
     readers = list(dict.fromkeys(reader for _, today in found for reader in today))
-    head = None
     # Seconds and bytes of one source are no column.
-    for source, of in dict.fromkeys((one.source, one.figure) for one, _ in found):
-        group = [pair for pair in found if (pair[0].source, pair[0].figure) == (source, of)]
-        figure = FIGURES[group[0][0].figure]
-        if head is None or figure.name != head:
-            head = figure.name
-            kind = "faster by" if figure.unit in ("s", "MB/s") else "better by"
-            yield from _lines(
-                figure.title, "published ", readers, *([kind] if len(readers) == 2 else [])
-            )
-        else:
-            yield ""
-        yield source
+    for figure in (FIGURES[name] for name in dict.fromkeys(one.figure for one in printed)):
+        group = [pair for pair in found if pair[0].figure == figure.name]
+        kind = "faster by" if figure.unit in ("s", "MB/s") else "better by"
+        more = [kind] if len(readers) == 2 else []
+        yield from _lines(figure.title, "published ", [*readers, *more])
+        yield printed[0].source
         for one, today in group:
             yield from _row(one, [today.get(reader) for reader in readers])
         for note in dict.fromkeys(one.note for one, _ in group if one.note):
-            yield from _wrapped(f"* {note}")
+            yield from wrapped(f"* {note}", hanging="  ")
     yield ""
     estimated = any(value.estimated for _, today in found for value in today.values())
-    yield from _wrapped(
+    yield from wrapped(
         f"Today's values are the {_SUMMED[statistic]} of all repeats"
-        + ("; ~ estimated: not every operation was done." if estimated else ".")
+        + ("; ~ estimated: not every operation was done." if estimated else "."),
+        hanging="  ",
     )
 
 
@@ -136,17 +129,18 @@ def _row(one: Published, values: Sequence[Sample | None]) -> Iterator[str]:
     def written(value: float) -> str:
         return quantity(value, "bytes") if sized else number(value)
 
-    cells = ["-" if value is None else _mark(value) + written(value.middle) for value in values]
+    cells = [
+        "-" if value is None else f"{'~' if value.estimated else ''}{written(value.middle)}"
+        for value in values
+    ]
     if len(values) == 2:
         cells.append("-" if None in values else _often(one.figure, *values))  # type: ignore[arg-type]
     mark = "*" if one.note else " "
-    label = one.label or ", ".join(map(_text, one.where.values()))
+    label = one.label or ", ".join(
+        text if isinstance(text, str) else " or ".join(text) for text in one.where.values()
+    )
     told = quantity(one.value, "bytes") if sized else f"{one.value:,g}"
     yield from _lines(f"  {label}", f"{told}{mark}", cells)
-
-
-def _text(value: str | tuple[str, ...]) -> str:
-    return value if isinstance(value, str) else " or ".join(value)
 
 
 def _often(figure: str, first: Sample, second: Sample) -> str:
@@ -155,10 +149,6 @@ def _often(figure: str, first: Sample, second: Sample) -> str:
     better, worse = pair if FIGURES[figure].better == "higher" else pair[::-1]
     mark = "~" if first.estimated or second.estimated else ""
     return mark + times(worse / better) if better else "-"
-
-
-def _mark(value: Sample) -> str:
-    return "~" if value.estimated else ""
 
 
 def number(value: float) -> str:
@@ -174,16 +164,12 @@ def times(value: float) -> str:
     return f"{round(value, digits):,.{max(0, digits)}f}"
 
 
-def _lines(label: str, published: str, cells: Sequence[str], *more: str) -> Iterator[str]:
+def _lines(label: str, published: str, cells: Sequence[str]) -> Iterator[str]:
     """Write a label, folded where the columns leave it less room than it needs, and them."""
-    columns = "".join(f"{cell:>{max(10, len(cell) + 1)}}" for cell in (*cells, *more))
+    columns = "".join(f"{cell:>{max(10, len(cell) + 1)}}" for cell in cells)
     columns = f"{published:>10}{columns}"
     room = max(_LEAST_LABEL_WIDTH, min(_LABEL_WIDTH, _WIDTH - len(columns)))
     indent = " " * (len(label) - len(label.lstrip()))
     *above, last = textwrap.wrap(label, room, subsequent_indent=f"{indent}  ") or [""]
     yield from above
     yield f"{last:<{room}}{columns}".rstrip()
-
-
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, subsequent_indent="  ")

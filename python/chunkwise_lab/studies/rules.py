@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
@@ -42,6 +43,14 @@ from chunkwise_lab.studies.wording import (
 # As a standard value: the least along the axis.
 FIRST: Final = "@first"
 Word = Literal["holds", "weaker", "no longer holds", "reversed", "cannot tell", "not measured"]
+
+
+def tally(words: Iterable[str]) -> str:
+    """Count verdicts, as in ``holds 3, weaker 1``; of one kind alone, name it."""
+    counts = Counter(words)
+    if len(counts) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{word} {counts[word]}" for word in get_args(Word) if counts[word])
 
 
 @dataclass(frozen=True)

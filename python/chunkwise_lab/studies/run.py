@@ -204,16 +204,9 @@ class _Running:
             runs = [one for experiment in self.experiments for one in experiment.runs]
             last = max(len(self._rounds(one)) for one in runs)
             for turn, (number, experiment) in product(range(last), enumerate(self.experiments)):
-                outcome = Outcome(complete=False)
-                if turn:
-                    outcome.skipped = list(results.outcomes[experiment.id].skipped)
-                try:
-                    place = f"{number + 1}/{len(self.experiments)}"
-                    self._measure(experiment, outcome, place, turn)
-                    outcome.complete = True
-                finally:
-                    self._keep(results, experiment, outcome)
-                    results.elapsed_s = before_s + time.monotonic() - begun
+                place = f"{number + 1}/{len(self.experiments)}"
+                self._add(results, experiment, place, turn)
+                results.elapsed_s = before_s + time.monotonic() - begun
                 results.save(self.folder.results)
             results.complete = all(one.complete for one in results.outcomes.values())
             if options.undecided is not None:
@@ -237,15 +230,8 @@ class _Running:
             chosen = [one.id for one in self.experiments]
             found = list(undecided(self.study, results, most, chosen, _MORE))
             for number, one in enumerate(found):
-                experiment, outcome = one.experiment, Outcome(complete=False)
-                earlier = results.outcomes[experiment.id]
-                outcome.skipped = list(earlier.skipped)
                 place = f"undecided {number + 1}/{len(found)}, {one.claim.id}:"
-                try:
-                    self._measure(experiment, outcome, place, again=one)
-                    outcome.complete = earlier.complete
-                finally:
-                    self._keep(results, experiment, outcome)
+                self._add(results, one.experiment, place, again=one)
                 results.save(self.folder.results)
             if _measured_often(results) == before:
                 return
@@ -268,22 +254,35 @@ class _Running:
             results.values = {axis: dict(texts) for axis, texts in self.values.items()}
         return results
 
-    def _keep(self, results: StudyResults, experiment: Experiment, outcome: Outcome) -> None:
-        """Put an outcome beside the others, in the study's order."""
-        found = results.outcomes
-        if experiment.id in found:
-            outcome = outcome.after(found[experiment.id])
-        found = {**found, experiment.id: outcome}
-        order = [one.id for one in self.study.experiments if one.id in found]
-        results.outcomes = {name: found[name] for name in order}
+    def _add(
+        self,
+        results: StudyResults,
+        experiment: Experiment,
+        place: str,
+        turn: int = 0,
+        again: Undecided | None = None,
+    ) -> None:
+        """Measure of an experiment what is asked for, and put it beside the others."""
+        outcome, earlier = Outcome(complete=False), results.outcomes.get(experiment.id)
+        if earlier is not None and (turn or again):
+            outcome.skipped = list(earlier.skipped)
+        try:
+            self._measure(experiment, outcome, place, turn, again)
+            outcome.complete = earlier.complete if again and earlier else True
+        finally:
+            found = results.outcomes | {
+                experiment.id: outcome if earlier is None else outcome.after(earlier)
+            }
+            order = [one.id for one in self.study.experiments if one.id in found]
+            results.outcomes = {name: found[name] for name in order}
 
     def _measure(
         self,
         experiment: Experiment,
         outcome: Outcome,
         place: str,
-        turn: int = 0,
-        again: Undecided | None = None,
+        turn: int,
+        again: Undecided | None,
     ) -> None:
         """Measure a round of an experiment, or of what was measured what is to be `again`."""
         begun = time.monotonic()

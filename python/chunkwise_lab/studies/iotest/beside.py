@@ -19,12 +19,12 @@ from typing import Any, Final
 from rich.console import Console
 
 from chunkwise.errors import LibraryError, UsageError
-from chunkwise.measure.process import finished, in_turns
+from chunkwise.measure.process import in_turns
 from chunkwise.measure.schedule import Step
 from chunkwise.measure.tables import plain_table, say
 from chunkwise.names import printable
 from chunkwise.words import counted, three_digits
-from chunkwise_lab.studies.iotest.launching import launcher, surroundings
+from chunkwise_lab.studies.iotest.launching import under_launcher
 from chunkwise_lab.studies.iotest.settings import Settings
 from chunkwise_lab.studies.iotest.table import HEADER
 
@@ -33,7 +33,6 @@ _WALL, _SIZE = " wall [s]", "fsize [B]"
 # What both must say of a row: all but seconds and bytes.
 _SAME: Final = tuple(name for name in HEADER if not name.endswith("]"))
 _OURS: Final = (sys.executable, "-m", "chunkwise", "study", "iotest", "--ini")
-_LONGEST_S: Final = 4 * 3600.0
 Rows = list[dict[str, str]]
 
 
@@ -97,12 +96,7 @@ def _run(command: Sequence[str], settings: Settings, ranks: int) -> Rows:
     with tempfile.TemporaryDirectory(prefix="iotest-", dir=".") as name:
         folder = Path(name).resolve()
         Path(folder, "walk.ini").write_text(_ini(settings), "utf-8")
-        ended = finished(
-            [*launcher(ranks), *command, "walk.ini"],
-            environment=surroundings(ranks),
-            folder=folder,
-            timeout_s=_LONGEST_S,
-        )
+        ended = under_launcher(ranks, [*command, "walk.ini"], folder=folder)
         if ended.returncode or not Path(folder, "walk.csv").exists():
             raise LibraryError(f"{printable(command[0])} {ended.how}")
         with Path(folder, "walk.csv").open(encoding="utf-8", newline="") as file:

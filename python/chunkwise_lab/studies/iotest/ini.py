@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline
 from chunkwise.names import printable
 from chunkwise.words import nearest
+from chunkwise_lab.studies.iotest.settings import Settings
 
 _DELAY: Final = re.compile(r"([0-9]+) *([a-zA-Z]*)", re.ASCII)
 _SECONDS: Final = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "m": 60.0, "min": 60.0}
@@ -100,15 +102,9 @@ def _szip(text: str) -> Pipeline:
 # Each by its name in the file: the attribute of `Settings`, and how it is read.
 _READ: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
     **{
-        name: (name.replace("-", "_"), _whole)
-        for name in (
-            "steps", "arrays", "rows", "columns", "process-rows", "process-columns",
-            "alignment-increment", "alignment-threshold", "meta-block-size", "one-case",
-        )
-    },
-    **{
-        name: (name.replace("-", "_"), str)
-        for name in ("scaling", "single-process", "hdf5-file", "csv-file")
+        one.name.replace("_", "-"): (one.name, str if one.type == "str" else _whole)
+        for one in fields(Settings)
+        if one.type in ("str", "int", "int | None")
     },
     "restart": ("restart", lambda text: bool(_whole(text))),
     "delay": ("delay_s", _delay),
@@ -116,4 +112,4 @@ _READ: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
     "szip": ("filters", _szip),
     # Ours: any chain.
     "filters": ("filters", Pipeline.parse),
-}  # fmt: skip
+}

@@ -106,12 +106,8 @@ def _start(ranks: int, plan: Mapping[str, Any], out: Path, folder: Path) -> None
         worker = [sys.executable, "-m", "chunkwise_lab.studies.iotest.worker"]
         try:
             # mpiexec ends its ranks, which remove their files.
-            ended = finished(
-                [*launcher(ranks), *worker, f"{name}/plan.json", str(out.resolve())],
-                environment=surroundings(ranks),
-                timeout_s=_LONGEST_S,
-                patience_s=_PATIENCE_S,
-            )
+            command = [*worker, f"{name}/plan.json", str(out.resolve())]
+            ended = under_launcher(ranks, command, patience_s=_PATIENCE_S)
         except TimeoutError:
             raise LibraryError(
                 f"{counted(ranks, 'rank')} did not end within {_LONGEST_S / 3600:.0f} hours: MPI "
@@ -129,6 +125,12 @@ def _last_words(ended: Ended) -> str:
     return " / ".join(said[-_SAID:]) or ended.how
 
 
+def under_launcher(ranks: int, command: Sequence[str], **how: Any) -> Ended:
+    """Start so many ranks of a program, and wait until they end."""
+    how |= {"environment": surroundings(ranks), "timeout_s": _LONGEST_S}
+    return finished([*_launcher(ranks), *command], **how)
+
+
 def surroundings(ranks: int) -> dict[str, str]:
     """Return the variables that Open MPI needs here; other MPIs do not read them.
 
@@ -139,7 +141,7 @@ def surroundings(ranks: int) -> dict[str, str]:
     return {**(_ROOT if os.getuid() == 0 else {}), **crowded}
 
 
-def launcher(ranks: int) -> list[str]:
+def _launcher(ranks: int) -> list[str]:
     """Return the command that starts so many ranks, more than there are processors too."""
     program = _mpiexec()
     open_mpi = ["--oversubscribe", "--bind-to", "none"] if _is_open_mpi(program) else []

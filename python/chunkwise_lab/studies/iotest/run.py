@@ -87,14 +87,8 @@ class Walked:
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
         names = (
-            "steps",
-            "arrays",
-            "rows",
-            "columns",
-            "process_rows",
-            "process_columns",
-            "scaling",
-        )
+            "steps", "arrays", "rows", "columns", "process_rows", "process_columns", "scaling",
+        )  # fmt: skip
         return {
             "format": "chunkwise-iotest",
             "version": 2,

@@ -116,15 +116,7 @@ class Settings:
 
 
 _LEAST: Final = {
-    "steps": 1,
-    "arrays": 1,
-    "rows": 2,
-    "columns": 2,
-    "process_rows": 1,
-    "process_columns": 1,
-    "alignment_increment": 1,
-    "alignment_threshold": 0,
-    "meta_block_size": 0,
-    "one_case": 0,
+    "steps": 1, "arrays": 1, "rows": 2, "columns": 2, "process_rows": 1, "process_columns": 1,
+    "alignment_increment": 1, "alignment_threshold": 0, "meta_block_size": 0, "one_case": 0,
     "delay_s": 0,
-}
+}  # fmt: skip

@@ -161,13 +161,6 @@ def effects(rows: Sequence[Row]) -> Iterator[Effect]:
                 continue
             walls = [two.wall_s / max(one.wall_s, 1e-9) for one, two in pairs]
             sizes = [two.file_nbytes / one.file_nbytes for one, two in pairs]
-            yield Effect(
-                name,
-                values[0],
-                value,
-                statistics.geometric_mean(walls),
-                statistics.geometric_mean(sizes),
-                min(walls),
-                max(walls),
-                len(pairs),
-            )
+            wall, nbytes = map(statistics.geometric_mean, (walls, sizes))
+            ends = min(walls), max(walls)
+            yield Effect(name, values[0], value, wall, nbytes, *ends, len(pairs))

@@ -64,10 +64,9 @@ def creation(world: World, settings: Mapping[str, Any], folder: Path) -> Ways:
     for text, allocation, creator, fill in product(
         settings["filters"], allocations, settings.get("creators", CREATORS), _FILL
     ):
-        told = _Way(Pipeline.parse(text), creator, fill, allocation)
         point = {"filter": str(text), "creator": creator, "fill": fill}
         point |= {"allocation": allocation} if allocation else {}
-        yield point, partial(_in_new_file, world, file, partial(_created, world, layout, told))
+        yield point, partial(_in_new_file, world, file, partial(_created, world, layout, point))
 
 
 class _Layout(NamedTuple):
@@ -89,15 +88,6 @@ def _layout(world: World, settings: Mapping[str, Any]) -> _Layout:
     return _Layout("f4", (steps, z, world.size * y, x), (kept, z, y, x), starts)
 
 
-class _Way(NamedTuple):
-    """One way to make a dataset."""
-
-    filters: Pipeline
-    creator: str
-    fill: str
-    allocation: str  # Empty for HDF5's own rule
-
-
 def _in_new_file(world: World, file: str, one: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
     with removed([file] if world.rank == 0 else []):
         world.barrier()
@@ -106,10 +96,11 @@ def _in_new_file(world: World, file: str, one: Callable[[str], dict[str, Any]]) 
     return record
 
 
-def _created(world: World, layout: _Layout, way: _Way, file: str) -> dict[str, Any]:
-    filters, creator, fill, allocation = way
+def _created(world: World, layout: _Layout, way: Mapping[str, str], file: str) -> dict[str, Any]:
+    filters, creator = Pipeline.parse(way["filter"]), way["creator"]
     dtype, shape, chunk, starts = layout
-    made = chunked(chunk, filters, _FILL[fill], _ALLOCATIONS.get(allocation))
+    space_time = _ALLOCATIONS.get(way.get("allocation", ""))
+    made = chunked(chunk, filters, _FILL[way["fill"]], space_time)
     one = Combination(io="collective")
     how, all_ranks = transfer(one, filters), access(one, world.comm)
     data = (np.random.default_rng(world.rank).integers(0, 2**16, chunk) / 2**16).astype(dtype)
@@ -181,17 +172,6 @@ def _alone(io: str) -> Any:
     return access(Combination(io=io), MPI.COMM_SELF)
 
 
-class Parts(NamedTuple):
-    """Which parts of which chunks are written, in which order."""
-
-    chunks: int
-    # Of each chunk, and their elements.
-    parts: int
-    elements: int
-    # Chunk and part of each write.
-    places: tuple[tuple[int, int], ...]
-
-
 # Points, each with what writes a file and gives its record.
 Writers = Iterator[tuple[dict[str, str], Callable[[str], dict[str, Any]]]]
 _GIB: Final = 1 << 30
@@ -208,29 +188,17 @@ def _independent(world: World, settings: Mapping[str, Any]) -> Writers:
     """Write a chunk of each rank, collectively or not, with filters or without."""
 
     def write(file: str, io: str, filters: Pipeline) -> dict[str, Any]:
-        chunk = (1, settings["columns"])
-        space = h5s.create_simple((world.size, settings["columns"]))
-        opened = h5f.create(
-            file.encode(), h5f.ACC_TRUNC, fapl=access(Combination(io=io), world.comm)
-        )
-        dataset: Any = h5d.create(
-            opened, b"d", h5t.NATIVE_DOUBLE, space, dcpl=chunked(chunk, filters)
-        )
-        space.select_hyperslab((world.rank, 0), (1, 1), block=chunk)
+        one, chunk = Combination(io=io), (1, settings["columns"])
+        shape = (world.size, settings["columns"])
         data = np.arange(settings["columns"], dtype="f8").reshape(chunk)
-        memory = h5s.create_simple(chunk)
-        how = transfer(Combination(io=io), filters)
-        record = _refused_or(
-            lambda: dataset.write(memory, space, data, h5t.NATIVE_DOUBLE, how), "writing"
-        )
-        dataset = None
-        opened.close()
-        return record
+        how = transfer(one, filters)
+        with _made(file, access(one, world.comm), shape, chunked(chunk, filters)) as (dataset, _):
+            put = _boxes(dataset.write, dataset, chunk)
+            return _refused_or(lambda: put((world.rank, 0), data, how), "writing")
 
-    for text in settings["filters"]:
-        for io in ("independent", "collective"):
-            point = {"io": io, "filter": str(text)}
-            yield point, partial(write, io=io, filters=Pipeline.parse(text))
+    for text, io in product(settings["filters"], ("independent", "collective")):
+        point = {"io": io, "filter": str(text)}
+        yield point, partial(write, io=io, filters=Pipeline.parse(text))
 
 
 def _linked(world: World, settings: Mapping[str, Any]) -> Writers:
@@ -238,33 +206,23 @@ def _linked(world: World, settings: Mapping[str, Any]) -> Writers:
 
     def done(file: str, operation: str, filters: Pipeline) -> dict[str, Any]:
         one, chunk = Combination(io="collective"), (1, settings["columns"])
-        opened = h5f.create(file.encode(), h5f.ACC_TRUNC, fapl=access(one, world.comm))
-        space = h5s.create_simple((2 * world.size, settings["columns"]))
-        dataset: Any = h5d.create(
-            opened, b"d", h5t.NATIVE_DOUBLE, space, dcpl=chunked(chunk, filters)
-        )
+        shape, start = (2 * world.size, settings["columns"]), (2 * world.rank, 0)
         data = np.arange(2 * settings["columns"], dtype="f8").reshape(2, -1)
-        space.select_hyperslab((2 * world.rank, 0), (1, 1), block=data.shape)
-        memory, how = h5s.create_simple(data.shape), transfer(one, filters)
-        linked(how)
-        begun = perf_counter()
-        dataset.write(memory, space, data, h5t.NATIVE_DOUBLE, how)
-        if operation == "read":
-            how, begun = transfer(one, filters), perf_counter()
-            linked(how)
-            dataset.read(memory, space, data, h5t.NATIVE_DOUBLE, how)
-        took = perf_counter() - begun
-        dataset = None
-        opened.close()
+        with _made(file, access(one, world.comm), shape, chunked(chunk, filters)) as (dataset, _):
+            for call in (dataset.write, *((dataset.read,) if operation == "read" else ())):
+                how, do = transfer(one, filters), _boxes(call, dataset, data.shape)
+                linked(how)
+                begun = perf_counter()
+                do(start, data, how)
+                took = perf_counter() - begun
         if is_linked(how):
             return {"status": "ok", "total_s": took}
         return {"status": "refused", "error": "it was done chunk by chunk, though linked chunks "
                 "were asked for (H5Pget_mpio_actual_chunk_opt_mode)"}  # fmt: skip
 
-    for text in settings["filters"]:
-        for operation in ("write", "read"):
-            point = {"operation": operation, "filter": str(text)}
-            yield point, partial(done, operation=operation, filters=Pipeline.parse(text))
+    for text, operation in product(settings["filters"], ("write", "read")):
+        point = {"operation": operation, "filter": str(text)}
+        yield point, partial(done, operation=operation, filters=Pipeline.parse(text))
 
 
 def _refused_or(call: Callable[[], object], what: str) -> dict[str, Any]:
@@ -283,11 +241,9 @@ def _four_gib(world: World, settings: Mapping[str, Any]) -> Writers:
 
     def make(file: str, elements: int) -> dict[str, Any]:
         def call() -> None:
-            made = chunked((elements,), Pipeline(), h5d.FILL_TIME_NEVER)
-            opened = h5f.create(file.encode(), h5f.ACC_TRUNC, fapl=access(_POSIX, None))
-            space = h5s.create_simple((elements,))
-            h5d.create(opened, b"d", h5t.NATIVE_DOUBLE, space, dcpl=made)
-            opened.close()
+            dcpl = chunked((elements,), Pipeline(), h5d.FILL_TIME_NEVER)
+            with _made(file, access(_POSIX, None), (elements,), dcpl):
+                pass
 
         return _refused_or(call, "making the dataset")
 
@@ -305,29 +261,24 @@ def _parts(world: World, settings: Mapping[str, Any]) -> Writers:
         "chunk by chunk": [(c, p) for c in range(count) for p in range(parts)],
         "part by part": [(c, p) for p in range(parts) for c in range(count)],
     }
-    for text in settings["filters"]:
-        for cache, cache_nbytes in caches.items():
-            for order, places in orders.items():
-                point = {"filter": str(text), "chunk-cache": cache, "order": order}
-                pattern = Parts(count, parts, part, tuple(places))
-                told = (Pipeline.parse(text), cache_nbytes, pattern)
-                yield point, partial(_in_parts, told=told)
 
+    def write(
+        file: str, filters: Pipeline, cache_nbytes: int, places: list[tuple[int, int]]
+    ) -> dict[str, Any]:
+        values = np.random.default_rng(1).integers(0, 2**16, (count, parts, part)) / 2**16
+        shape, chunk = (count, parts * part), chunked((1, parts * part), filters)
+        with _made(file, _cached(cache_nbytes), shape, chunk) as (dataset, _):
+            put = _boxes(dataset.write, dataset, (1, part))
+            before, begun = _written(), perf_counter()
+            for c, p in places:
+                put((c, p * part), values[c, p])
+            del put, dataset
+        return _done(file, perf_counter() - begun, _written() - before, values.reshape(shape))
 
-def _in_parts(file: str, told: tuple[Pipeline, int, Parts]) -> dict[str, Any]:
-    filters, cache_nbytes, (count, parts, part, places) = told
-    chunk = (1, parts * part)
-    dataset, opened = _posix(file, (count, parts * part), chunk, filters, cache_nbytes)
-    values = np.random.default_rng(1).integers(0, 2**16, (count, parts, part)) / 2**16
-    memory, space = h5s.create_simple((1, part)), dataset.get_space()
-    before, begun = _written(), perf_counter()
-    for c, p in places:
-        space.select_hyperslab((c, p * part), (1, 1), block=(1, part))
-        dataset.write(memory, space, values[c, p], h5t.NATIVE_DOUBLE)
-    del dataset
-    opened.close()
-    took, written = perf_counter() - begun, _written() - before
-    return _done(file, took, written, values.reshape(count, -1))
+    for text, cache, order in product(settings["filters"], caches, orders):
+        point = {"filter": str(text), "chunk-cache": cache, "order": order}
+        how = {"filters": Pipeline.parse(text), "cache_nbytes": caches[cache]}
+        yield point, partial(write, **how, places=orders[order])
 
 
 def _first_writes(world: World, settings: Mapping[str, Any]) -> Writers:
@@ -336,22 +287,20 @@ def _first_writes(world: World, settings: Mapping[str, Any]) -> Writers:
     count, elements = settings["chunks"], settings["elements"]
 
     def write(file: str, there: bool) -> dict[str, Any]:
-        # No cache holds a chunk: what is written goes to the file.
-        dataset, opened = _posix(file, (count, elements), (1, elements), Pipeline(), elements)
         values = np.zeros((count, elements))
-        if there:
-            dataset.write(h5s.ALL, h5s.ALL, values, h5t.NATIVE_DOUBLE)
-        h5f.flush(opened)
-        part = np.full((1, 8), 1.5)
-        memory, space = h5s.create_simple(part.shape), dataset.get_space()
-        before, begun = _written(), perf_counter()
-        for c in range(count):
-            space.select_hyperslab((c, 0), (1, 1), block=part.shape)
-            dataset.write(memory, space, part, h5t.NATIVE_DOUBLE)
-        h5f.flush(opened)
-        took, written = perf_counter() - begun, _written() - before
-        del dataset
-        opened.close()
+        # No cache holds a chunk: what is written goes to the file.
+        how = _cached(elements), values.shape, chunked((1, elements), Pipeline())
+        with _made(file, *how) as (dataset, opened):
+            if there:
+                dataset.write(h5s.ALL, h5s.ALL, values, h5t.NATIVE_DOUBLE)
+            h5f.flush(opened)
+            part = np.full((1, 8), 1.5)
+            put = _boxes(dataset.write, dataset, part.shape)
+            before, begun = _written(), perf_counter()
+            for c in range(count):
+                put((c, 0), part)
+            h5f.flush(opened)
+            took, written = perf_counter() - begun, _written() - before
         values[:, :8] = 1.5
         return _done(file, took, written, values)
 
@@ -359,16 +308,31 @@ def _first_writes(world: World, settings: Mapping[str, Any]) -> Writers:
         yield {"chunks": words}, partial(write, there=there)
 
 
-def _posix(
-    file: str, shape: tuple[int, ...], chunk: tuple[int, ...], filters: Pipeline, cache: int
-) -> tuple[Any, Any]:
-    """Make a dataset in a file of one process, with a chunk cache of so many bytes."""
-    how = access(_POSIX, None)
-    how.set_cache(0, 521, cache, 0.75)
+@contextlib.contextmanager
+def _made(file: str, how: Any, shape: tuple[int, ...], dcpl: Any) -> Iterator[tuple[Any, Any]]:
+    """Make a dataset in a new file; both are closed at the end of the block."""
     opened = h5f.create(file.encode(), h5f.ACC_TRUNC, fapl=how)
     space = h5s.create_simple(shape)
-    made = h5d.create(opened, b"d", h5t.NATIVE_DOUBLE, space, dcpl=chunked(chunk, filters))
-    return made, opened
+    yield h5d.create(opened, b"d", h5t.NATIVE_DOUBLE, space, dcpl=dcpl), opened
+    opened.close()
+
+
+def _boxes(call: Any, dataset: Any, shape: tuple[int, ...]) -> Callable[..., None]:
+    """Return what writes, or reads, a box of this shape that begins at an element."""
+    memory, space = h5s.create_simple(shape), dataset.get_space()
+
+    def do(start: tuple[int, ...], data: Any, how: Any = None) -> None:
+        space.select_hyperslab(start, (1,) * len(shape), block=shape)
+        call(memory, space, data, h5t.NATIVE_DOUBLE, how)
+
+    return do
+
+
+def _cached(nbytes: int) -> Any:
+    """Return how one process opens a file with a chunk cache of so many bytes."""
+    how = access(_POSIX, None)
+    how.set_cache(0, 521, nbytes, 0.75)
+    return how
 
 
 def _done(file: str, took: float, written: int, values: Any) -> dict[str, Any]:
