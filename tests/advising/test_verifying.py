@@ -102,8 +102,12 @@ def test_single_reads_by_chunkwise_are_measured_without_its_cache(
 
 def test_of_many_short_reads_the_first_does_not_count() -> None:
     trial = cast("Any", None)
-    found = Measurement(trial, "ok", total_operations=32, total_s=1.0, median_s=1e-3)
-    assert verifying._of_one(found) == 0.032
+    found = Measurement(
+        trial, "ok", operations=11, total_operations=32, elapsed_s=1.01, first_s=1.0
+    )
+    assert verifying._of_one(found) == pytest.approx(0.032)
+    alone = Measurement(trial, "ok", operations=1, total_operations=1, elapsed_s=2.0, first_s=2.0)
+    assert verifying._of_one(alone) == 2.0
     assert verifying._of_one(Measurement(trial, "failed")) is None
 
 

@@ -348,9 +348,12 @@ def _samples(
 
 
 def _of_one(measured: Measurement) -> float | None:
-    """Return the seconds of all reads, if each takes as long as the one in their middle."""
-    one_s, number = measured.median_s, measured.total_operations
-    return None if one_s is None or number is None else one_s * number
+    """Return the seconds of all reads, if each takes as long as those after the first."""
+    first_s, all_s, number = measured.first_s, measured.elapsed_s, measured.operations
+    if first_s is None or all_s is None or not number or measured.total_operations is None:
+        return None
+    one_s = (all_s - first_s) / (number - 1) if number > 1 else all_s
+    return one_s * measured.total_operations
 
 
 def _timing(cell: Cell, part: Part, samples: Sequence[float]) -> Timing | None:

@@ -17,9 +17,18 @@ from chunkwise.model.geometry import Axis
 
 # Bitshuffle's own choice, for most sizes of elements.
 BLOCK_NBYTES: Final = 8192
+# To find the first block that is wanted, besides the chunk; and to go past each before it, as
+# only its length leads to the next.
+_FIRST_S: Final = 3e-6
+_NEXT_S: Final = 2.5e-8
 # Smaller chunks are decoded whole, and those of which more than this share is wanted.
 _LEAST_NBYTES: Final = 128 << 10
 _MOST: Final = 0.5
+
+
+def finding_s(chunk_nbytes: int) -> float:
+    """Predict the seconds to find the blocks of one read in a chunk, on average."""
+    return _FIRST_S + chunk_nbytes / BLOCK_NBYTES / 2 * _NEXT_S
 
 
 def part_nbytes(stored: Stored, block: Sequence[int]) -> float | None:

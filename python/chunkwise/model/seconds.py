@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final
 
+from chunkwise.model.blocks import finding_s
 from chunkwise.model.readers import CHUNKWISE
 from chunkwise.model.traffic import Traffic
 
@@ -219,7 +220,9 @@ def parts(
 ) -> dict[str, float]:
     """Predict the seconds of a pattern, by their parts."""
     nbytes = math.prod(chunks) * itemsize
-    decoded = found.part_nbytes if codec.in_blocks and found.part_nbytes else nbytes
+    decoded, finding = float(nbytes), 0.0
+    if codec.in_blocks and found.part_nbytes is not None:
+        decoded, finding = found.part_nbytes, finding_s(nbytes)
     stored_nbytes = decoded * codec.ratio(chunks)
     rates = machine.rates(reader, writing=writing)
     speedup = machine.speedup(reader, found.abreast)
@@ -227,7 +230,8 @@ def parts(
     for name, count in zip(RATES, terms(found, stored_nbytes), strict=True):
         share = speedup if name in _SHARED else 1.0
         total[_PARTS[name]] += count * float(getattr(rates, name)) / share
-    codec_s = found.loads * codec.speed(reader, encoding=writing).chunk_s(decoded)
+    speed = codec.speed(reader, encoding=writing)
+    codec_s = found.loads * (finding + speed.chunk_s(decoded))
     codec_s += found.partial * codec.speed(reader).chunk_s(nbytes)
     total["filters"] = codec_s / speedup
     if storage is not None:

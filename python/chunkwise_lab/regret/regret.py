@@ -7,7 +7,7 @@ in turns.  chunkwise has no cache then: its usual one would hold all of so small
 time would be that of a few first reads.  Of each layout only the chunks that these reads touch are
 written.
 Regret is the time of what was advised, or of what the rule takes without measuring, over that of
-the best, less 1.
+the best which does not make the file larger than the advice may, less 1.
 """
 
 from __future__ import annotations
@@ -130,8 +130,10 @@ def of_file(
     final = [advice.best, rule, *modelled, *likely, present, *others.values()]
     opened = by_chunkwise if case.reader else by_h5py()
     seconds = _measured(case.values(), final, work.asked, opened, path.parent, say)
-    # No rule of thumb is of the grid, but each is a layout that there is.
-    winner = min(seconds, key=lambda layout: seconds[layout])
+    # No rule of thumb is of the grid, but each is a layout that there is; a file that is larger
+    # than it may become is none.
+    able = [one for one in seconds if one == advice.best or problem.fits(problem.outcome(one))]
+    winner = min(able, key=lambda layout: seconds[layout])
     return Regret(
         case.name,
         str(advice.best),
