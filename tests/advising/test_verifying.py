@@ -176,7 +176,7 @@ def concluded(
         "a.nc", "a.nc", "/t", SHAPE, "<f4", 4, True, PRESENT.chunks, PRESENT.filters,
         of.outcome(PRESENT).nbytes, 521, 1 << 20, 0.75,
     )  # fmt: skip
-    of = replace(of, most_nbytes=asked_for.most_nbytes(target.stored_nbytes, True))
+    of = replace(of, most_nbytes=asked_for.most_nbytes(target.stored_nbytes, stated=True))
     case = concluding.Case(
         target, asked("map=1x40x60"), True, asked_for, of, Samples(CODECS),
         Ranking((of.outcome(OTHER), of.outcome(PRESENT)), (), 2),

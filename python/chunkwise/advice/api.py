@@ -48,7 +48,7 @@ def advise(
         `inspect` judges by.
     objective : str
         ``read``, ``write``, ``size``; or ``balanced``: reading counts most, and a compressed
-        dataset grows by at most a tenth.
+        dataset grows by at most a tenth, or by half for patterns that you state.
     reader : str, optional
         Who reads: ``libhdf5-1.10``, ``libhdf5-2``, ``netcdf-c``, ``chunkwise``.  None for the
         libhdf5 of this process.

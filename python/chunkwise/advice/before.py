@@ -98,9 +98,8 @@ def advise_new(
     ratio = min(one.ratio(usual) for one in problem.codecs.values())
     stored = math.prod(extents) * itemsize * min(1.0, ratio)
     problem = replace(problem, storage=calibration.storage_of(stored, machine))
-    if objective == "balanced":
-        # A compressed dataset may grow by a tenth, so a planned one may be so much larger.
-        problem = replace(problem, most_nbytes=round(stored * (1 + wishes.GROWTH)))
+    # A planned dataset may be larger by as much as a compressed one may grow.
+    problem = replace(problem, most_nbytes=asked_for.most_nbytes(stored, stated=bool(access)))
     say("comparing layouts by the model")
     found = search(problem)
     best = by_rule(found, problem)

@@ -220,6 +220,7 @@ class Work:
         if present.chunks is None:
             codecs.setdefault("none", Codec("none"))
         compressed = present.filters not in ("none", "fletcher32", "shuffle")
+        nbytes = target.stored_nbytes if compressed else 0
         return Problem(
             shape=target.shape,
             itemsize=target.itemsize,
@@ -230,7 +231,7 @@ class Work:
             codecs=codecs,
             present=present,
             objective=self.wishes.objective,
-            most_nbytes=self.wishes.most_nbytes(target.stored_nbytes, compressed),
+            most_nbytes=self.wishes.most_nbytes(nbytes, stated=self.stated),
             maxshape=target.maxshape,
             storage=calibration.storage_of(target.stored_nbytes, machine),
             barred=wishes.barred(present),

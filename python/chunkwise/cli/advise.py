@@ -49,7 +49,7 @@ TOOLS = ("chunkwise", "h5repack", "nccopy", "h5py", "netCDF4", "xarray", "C", "F
     default="balanced",
     show_default=True,
     help="What to make small. Balanced: reading counts most; a compressed dataset grows by at "
-    "most a tenth.",
+    "most a tenth, or by half for patterns that you state.",
 )
 @for_option("Who reads, by chunk cache and filters", multiple=False)
 @click.option(
