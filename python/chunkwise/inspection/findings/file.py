@@ -13,14 +13,8 @@ from chunkwise.inspection.finding import Unspelled
 from chunkwise.inspection.findings.subject import OCCAM, FileCheck, by_cost
 from chunkwise.model.layout import metadata_block
 from chunkwise.model.readability import FORMAT_OF_LOW, SMALLER_LOW
-from chunkwise.remedy.records import (
-    Copy,
-    FollowWriter,
-    GatherMetadata,
-    ReadPaged,
-    Remedy,
-    saved_unclosed,
-)
+from chunkwise.remedy.lines import follow_writer, gather_metadata, read_paged, saved_unclosed
+from chunkwise.remedy.records import Copy, Remedy
 from chunkwise.verdicts import Verdict
 from chunkwise.words import counted, format_seconds
 
@@ -85,7 +79,7 @@ def not_closed(facts: FileFacts) -> Iterator[Unspelled]:
         ),
         evidence={"flags": "+".join(flags), "unreadable_objects": unreadable},
         source="H5Fopen, H5Fstart_swmr_write; HDF5 file format specification, superblock 3",
-        remedies=(FollowWriter(facts.path), *copies) if swmr else copies,
+        remedies=(follow_writer(facts.path), *copies) if swmr else copies,
         verdict=Verdict.BUSY if facts.file_format.being_written else Verdict.LOOSE,
     )
 
@@ -265,7 +259,7 @@ def _in_blocks(facts: FileFacts, found: MetadataFacts) -> tuple[Remedy, ...]:
         # A copy keeps the strategy, under which blocks have no effect.
         return _in_pages(facts, found, page_that_serves(facts, found))
     nbytes = metadata_block(found.nbytes)
-    return replace(_copy(facts), metadata_block_nbytes=nbytes), GatherMetadata(nbytes)
+    return replace(_copy(facts), metadata_block_nbytes=nbytes), gather_metadata(nbytes)
 
 
 def _in_pages(facts: FileFacts, found: MetadataFacts, page_nbytes: int) -> tuple[Remedy, ...]:
@@ -273,7 +267,7 @@ def _in_pages(facts: FileFacts, found: MetadataFacts, page_nbytes: int) -> tuple
     # Room for all pages of metadata and some of data; libhdf5 wants a power of two.
     pages = min(_MOST_PAGES, 1 << math.ceil(found.nbytes / page_nbytes).bit_length() + 2)
     paged = replace(_copy(facts), page_nbytes=page_nbytes)
-    return paged, ReadPaged(facts.path, pages * page_nbytes)
+    return paged, *read_paged(facts.path, pages * page_nbytes)
 
 
 def _copy(facts: FileFacts) -> Copy:
