@@ -75,13 +75,7 @@ class Saved:
 
 
 def load(path: str | os.PathLike[str]) -> Saved:
-    """Read a file that `chunkwise bench` wrote.
-
-    Raises
-    ------
-    UsageError
-        It cannot be read, is something else, or holds no trial with figures.
-    """
+    """Read a file that `chunkwise bench` wrote; raise UsageError for any other."""
     name = printable(os.fspath(path))
     try:
         text = Path(path).read_text(encoding="utf-8")
