@@ -106,10 +106,8 @@ class Present:
         stored_nbytes: int,
         readers: Sequence[Reader] | None = None,  # Who is named; None for everyone
     ) -> Present | None:
-        """Say how data is stored; None if it has filters, or none is stored.
-
-        The rule counts what is decoded, and without filters nothing is.
-        """
+        """Say how data is stored; None if it has filters, or none is stored."""
+        # The rule counts what is decoded, and without filters nothing is.
         if filters != "none" or not stored_nbytes:
             return None
         # chunkwise reads what is not filtered piece by piece, where others load chunks.
@@ -179,11 +177,9 @@ def suited_chunk(
 
 
 def usual(shape: Sequence[int], itemsize: int) -> tuple[Pattern, ...]:
-    """Return the patterns that are meant if none is stated, those that `inspect` judges by.
-
-    A line along each dimension, and a step: as many of each as cover the array, or `USUAL_READS`
-    at random places where there are more.
-    """
+    """Return the patterns that are meant if none is stated, those that `inspect` judges by."""
+    # A line along each dimension, and a step: as many of each as cover the array, or `USUAL_READS`
+    # at random places where there are more.
     found = []
     for block in canonical(shape, itemsize):
         number = math.prod(-(-n // b) for n, b in zip(shape, block, strict=True))
@@ -246,10 +242,8 @@ def are_too_small(count: int, nbytes: int) -> bool:
 
 
 def shrunk(chunk: Sequence[int], itemsize: int, limit_nbytes: int) -> tuple[int, ...]:
-    """Return a chunk of at most so many bytes, its slowest dimensions halved first.
-
-    It is larger only if a single element is.
-    """
+    """Return a chunk of at most so many bytes, its slowest dimensions halved first."""
+    # It is larger only if a single element is.
     sides = list(chunk)
     while math.prod(sides) * itemsize > limit_nbytes and max(sides, default=1) > 1:
         slowest = next(d for d, side in enumerate(sides) if side > 1)
@@ -265,11 +259,9 @@ def expected_shape(
     *,
     grown_nbytes: int | None = None,
 ) -> tuple[int, ...]:
-    """Return the extents for which chunks are chosen: those that it has, or will at least have.
-
-    Parameters are those of `default_chunk`.  Dimensions that may grow have room for
-    each access; the slowest of them makes up for what is missing to `grown_nbytes`.
-    """
+    """Return the extents for which chunks are chosen: those that it has, or will at least have."""
+    # Parameters are those of `default_chunk`.  Dimensions that may grow have room for each access;
+    # the slowest of them makes up for what is missing to `grown_nbytes`.
     if grown_nbytes is None:
         grown_nbytes = GROWN_NBYTES if 0 in shape else BEGUN_NBYTES
     most = tuple(shape) if maxshape is None else tuple(maxshape)

@@ -111,10 +111,8 @@ def slowdown(
     *,
     filtered: bool,
 ) -> float:
-    """Return how many times as long reading takes in other chunks, from memory.
-
-    For the reader that suffers most, of all patterns together.
-    """
+    """Return how many times as long reading takes in other chunks, from memory."""
+    # For the reader that suffers most, of all patterns together.
     load_s = memory_load_s(filtered=filtered)
     worst = 0.0
     for reader in readers:
@@ -135,10 +133,8 @@ def quick_s(
     *,
     load_s: float = LOAD_S,
 ) -> npt.NDArray[np.float64]:
-    """Predict about the same for many chunk shapes at once: chunks touched, loaded, decoded.
-
-    Collisions in a cache's hash table and the length of runs are left out.
-    """
+    """Predict about the same for many chunk shapes at once: chunks touched, loaded, decoded."""
+    # Collisions in a cache's hash table and the length of runs are left out.
     nbytes = shapes.astype(np.float64).prod(axis=1) * itemsize
     room = reader.cache_nbytes // nbytes
     sides, places = zip(

@@ -72,10 +72,8 @@ class Codec:
     spread: float = 1.0
 
     def ratio(self, chunks: Sequence[int]) -> float:
-        """Return the stored share of chunks of a shape, from the shapes nearest to it.
-
-        1.0 if nothing was tried.
-        """
+        """Return the stored share of chunks of a shape, from the shapes nearest to it."""
+        # 1.0 if nothing was tried.
         total = weights = 0.0
         for shape, ratio in self.ratios:
             if not shape:
