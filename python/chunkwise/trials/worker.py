@@ -80,11 +80,9 @@ def put_off_scale(
     cache_nbytes: int | None,  # The chunk cache; None if nobody knows it
     chunk_nbytes: int,
 ) -> float:
-    """Say how many times as much the flush has to do when all is written.
-
-    A library puts off what its chunk cache holds, and no more: once that is full, writing
-    goes on while the rest of the flush stays the same.
-    """
+    """Say how many times as much the flush has to do when all is written."""
+    # A library puts off what its chunk cache holds, and no more: once that is full, writing goes
+    # on while the rest of the flush stays the same.
     whole = total_operations / max(1, operations)
     if not chunk_nbytes:
         return 1.0
@@ -282,12 +280,10 @@ def _parts(trial: Trial, opened: Opened, result: WalkResult) -> dict[str, float 
 
 
 def _timed(reader: Reader, loop: Callable[[], T]) -> T:
-    """Let a compiled loop find the heap that a program has which was just started.
-
-    Importing leaves the interpreter's heap full of holes, and `malloc` searches them: lines
-    across 45 chunks, for which libhdf5 allocates much, took 9% longer there than in a C
-    program.  A new thread begins with a heap of its own (an arena, in glibc).
-    """
+    """Let a compiled loop find the heap that a program has which was just started."""
+    # Importing leaves the interpreter's heap full of holes, and `malloc` searches them: lines
+    # across 45 chunks, for which libhdf5 allocates much, took 9% longer there than in a C program.
+    # A new thread begins with a heap of its own (an arena, in glibc).
     if not reader.compiled:
         return loop()
     with ThreadPoolExecutor(1) as thread:
@@ -480,11 +476,9 @@ def main() -> None:
 
 
 def _answer(values: dict[str, Any]) -> NoReturn:
-    """Give the record, and end at once.
-
-    Nothing is closed any more: libhdf5 may crash over a file that it could not write (a full
-    disk), as soon as the error lets go of its handles, and would take the reason with it.
-    """
+    """Give the record, and end at once."""
+    # Nothing is closed any more: libhdf5 may crash over a file that it could not write (a full
+    # disk), as soon as the error lets go of its handles, and would take the reason with it.
     json.dump(values, sys.stdout)
     sys.stdout.flush()
     os._exit(0)
