@@ -30,12 +30,18 @@ from chunkwise.files.objects import (
 )
 from chunkwise.files.opening import has_variable_length
 from chunkwise.grammar import Filter, Pipeline
-from chunkwise.inspection.chunks import facts_of_census
-from chunkwise.inspection.collect import is_available, object_facts, ratio_of
+from chunkwise.inspection.collect import (
+    ALLOCATION_TIMES,
+    FILL_TIMES,
+    facts_of_census,
+    in_words,
+    is_available,
+    object_facts,
+    ratio_of,
+)
 from chunkwise.inspection.datatypes import ByteOrder, byte_order, describe
 from chunkwise.inspection.dimensions import short
 from chunkwise.inspection.facts import DatasetFacts, MetadataFacts, ObjectFacts
-from chunkwise.inspection.fill import in_words
 
 # What H5Tencode writes before the message of a type.
 _ENCODED: Final = b"\x03\x00"
@@ -43,18 +49,13 @@ _NUMBERS: Final = frozenset(
     [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
     + ["float16", "float32", "float64"]
 )
-# By their numbers in the file.
-_FILL_TIMES: Final = ("alloc", "never", "if set")
-_ALLOCATION_TIMES: Final = (None, "early", "late", "incremental")
 
 
 def metadata_facts(metadata: _native.Metadata | None, free_nbytes: int) -> MetadataFacts | None:
-    """Count what opening and listing a file costs, which may be damaged.
-
-    `free_nbytes` is what it keeps track of.  To what is unaccounted, ``h5stat -S`` adds what
-    manages free space, and takes off shared messages and the superblock's extension.  To both,
-    global heaps, in which data of variable length lies, are unaccounted.
-    """
+    """Count what opening and listing a file costs, which may be damaged."""
+    # `free_nbytes` is what it keeps track of.  To what is unaccounted, ``h5stat -S`` adds what
+    # manages free space, and takes off shared messages and the superblock's extension.  To both,
+    # global heaps, in which data of variable length lies, are unaccounted.
     found = None if metadata is None else metadata.account()
     if found is None:
         return None
@@ -127,12 +128,13 @@ def _dataset(stored: _native.StoredRecord, paths: Mapping[int, str]) -> DatasetF
     """The facts about a dataset; None where libhdf5 has to say them."""
     kind = type_of(stored["datatype"])
     allocated, written = stored["fill_times"]
-    allocation_time = _ALLOCATION_TIMES[allocated] if allocated < len(_ALLOCATION_TIMES) else None
+    # In the file by the numbers that libhdf5 has for them.
+    allocation_time, fill_time = ALLOCATION_TIMES.get(allocated or -1), FILL_TIMES.get(written)
     fill = None if kind is None else _fill(kind, stored["fill"])
     filters = _filters(tuple((number, tuple(options)) for number, options in stored["filters"]))
-    if kind is None or fill is None or filters is None or allocation_time is None:
+    if kind is None or fill is None or filters is None:
         return None
-    if written >= len(_FILL_TIMES):
+    if allocation_time is None or fill_time is None:
         return None
     shape = stored["shape"]
     logical_nbytes = None
@@ -160,7 +162,7 @@ def _dataset(stored: _native.StoredRecord, paths: Mapping[int, str]) -> DatasetF
         filters=text,
         unavailable_filters=unavailable,
         fill_value=fill,
-        fill_time=_FILL_TIMES[written],
+        fill_time=fill_time,
         allocation_time=allocation_time,
         logical_nbytes=logical_nbytes,
         stored_nbytes=stored_nbytes,

@@ -144,11 +144,9 @@ def _level(facts: DatasetFacts) -> int:
 
 
 def _spread(total: int, number: int) -> list[int]:
-    """Give up to `number` of `total` positions, one at random in each part of equal size.
-
-    Random, because a regular step may meet the same column of a grid each time; always
-    the same ones, because a file should be diagnosed the same way twice.
-    """
+    """Give up to `number` of `total` positions, one at random in each part of equal size."""
+    # Random, because a regular step may meet the same column of a grid each time; always the same
+    # ones, because a file should be diagnosed the same way twice.
     if total <= number:
         return list(range(total))
     generator = random.Random(0)
@@ -315,10 +313,8 @@ def _encodings(
 
 
 def shuffle(data: bytes, itemsize: int) -> bytes:
-    """Do what HDF5's shuffle filter does: the first bytes of all elements, then the second.
-
-    Bytes beyond the last whole element stay at the end (H5Z__filter_shuffle).
-    """
+    """Do what HDF5's shuffle filter does: the first bytes of all elements, then the second."""
+    # Bytes beyond the last whole element stay at the end (H5Z__filter_shuffle).
     whole = len(data) // itemsize * itemsize
     planes = np.frombuffer(data, np.uint8, whole).reshape(-1, itemsize).T
     return planes.tobytes() + data[whole:]
