@@ -81,9 +81,7 @@ class _Row:
     elapsed_s: float
 
 
-def machine(
-    *, again: bool = False, say: Callable[[str], None] = lambda _: None, keep: bool = True
-) -> Machine:
+def machine(*, again: bool = False, say: Callable[[str], None] = lambda _: None) -> Machine:
     """Return what this machine's readers cost, from the user's cache or by measuring."""
     path = cache_path()
     kept = None if again else _kept(path)
@@ -91,11 +89,10 @@ def machine(
         return kept
     say("measuring this machine, once")
     found = measured()
-    if keep:
-        record = {"version": VERSION, **key(), "busy": _is_busy(), "machine": found.as_dict()}
-        with contextlib.suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, json.dumps(record, indent=1).encode())
+    record = {"version": VERSION, **key(), "busy": _is_busy(), "machine": found.as_dict()}
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(record, indent=1).encode())
     return found
 
 
@@ -331,10 +328,8 @@ def _scaling(path: Path, threads: int) -> float:
 
 
 def _cold(folder: str) -> Storage | None:
-    """Measure the storage under the folder for scratch files; None if it cannot be told.
-
-    Memory is no storage: if the system does not let go of the file, nothing is said.
-    """
+    """Measure the storage under the folder for scratch files; None if it cannot be told."""
+    # Memory is no storage: if the system does not let go of the file, nothing is said.
     path = Path(folder) / "cold"
     noise = np.random.default_rng(2).integers(0, 256, _COLD_NBYTES, np.uint8)
     path.write_bytes(noise.tobytes())

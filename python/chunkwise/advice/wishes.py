@@ -72,11 +72,9 @@ def _reader(name: str | None) -> tuple[str, Reader, str]:
 
 
 def pipelines(wishes: Wishes, present: Layout | None, itemsize: int) -> list[str]:
-    """List the filters that may be chosen, the most wanted first; the present ones among them.
-
-    Those that every libhdf5 reads; others only for chunkwise, or where the dataset has such a
-    filter already, so that whoever reads it has the plugin.
-    """
+    """List the filters that may be chosen, the most wanted first; the present ones among them."""
+    # Those that every libhdf5 reads; others only for chunkwise, or where the dataset has such a
+    # filter already, so that whoever reads it has the plugin.
     found = [present.filters] if present is not None and present.chunks is not None else []
     if found and not isinstance(same := carried(Pipeline.parse(found[0])), str):
         found.append(str(same))
@@ -98,10 +96,8 @@ def pipelines(wishes: Wishes, present: Layout | None, itemsize: int) -> list[str
 
 
 def barred(present: Layout) -> frozenset[str]:
-    """Return pipelines that stay where they are, but are given to no other chunks.
-
-    They would round values again, or have parameters that belong to the chunks.
-    """
+    """Return pipelines that stay where they are, but are given to no other chunks."""
+    # They would round values again, or have parameters that belong to the chunks.
     own = Pipeline.parse(present.filters)
     return frozenset() if carried(own) == own else frozenset((present.filters,))
 

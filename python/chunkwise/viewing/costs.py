@@ -51,7 +51,7 @@ class Tried:
     @property
     def options(self) -> str:
         """Write it as options of `chunkwise view`."""
-        cache = self.cache and _in_units(int(self.cache))
+        cache = self.cache and format_size(int(self.cache), exact=True)
         named = {
             "--for": self.reader, "--chunk": self.chunk, "--filter": self.filters, "--cache": cache
         }  # fmt: skip
@@ -180,30 +180,22 @@ class Costs:
     def _row(self, pattern: Pattern, setting: Setting) -> dict[str, Any]:
         layout, who = setting.layout, setting.reader
         found = self._traffic(pattern, layout, who)
+        selected_nbytes = found.selected_nbytes / found.operations
         if layout.chunks is None:
-            one = {
-                "chunks": pieces(self.shape, pattern.block),
-                "selected_nbytes": found.selected_nbytes / found.operations,
-                "decoded_nbytes": found.selected_nbytes / found.operations,
-            }
+            chunks: float = pieces(self.shape, pattern.block)
+            decoded_nbytes = selected_nbytes
+        elif pattern.selections is None:
+            # As `inspect` has it: the most that one read touches.
+            cost = walk_cost(self._stored(layout.chunks, layout.filters), pattern.block, who)
+            chunks, decoded_nbytes = cost.chunks, cost.decoded_nbytes
+            selected_nbytes = cost.selected_nbytes
         else:
-            stored = self._stored(layout.chunks, layout.filters)
-            if pattern.selections is None:
-                # As `inspect` has it: the most that one read touches.
-                cost = walk_cost(stored, pattern.block, who)
-                one = {
-                    "chunks": cost.chunks,
-                    "selected_nbytes": cost.selected_nbytes,
-                    "decoded_nbytes": cost.decoded_nbytes,
-                }
-            else:
-                touched = found.touches / found.operations
-                one = {
-                    "chunks": touched,
-                    "selected_nbytes": found.selected_nbytes / found.operations,
-                    "decoded_nbytes": touched * stored.chunk_nbytes,
-                }
-        return one | {
+            chunks = found.touches / found.operations
+            decoded_nbytes = chunks * self._stored(layout.chunks, layout.filters).chunk_nbytes
+        return {
+            "chunks": chunks,
+            "selected_nbytes": selected_nbytes,
+            "decoded_nbytes": decoded_nbytes,
             "reads": found.operations / pattern.reads,
             "loads": found.loads / pattern.reads,
             "touches": found.touches / pattern.reads,
@@ -233,10 +225,8 @@ class Costs:
     def _far(
         self, link: Link, pattern: Pattern, layout: Layout, who: Reader, name: str
     ) -> dict[str, float | None]:
-        """Count requests for a pattern, and how long they take, without decoding.
-
-        A single read finds nothing in the cache.
-        """
+        """Count requests for a pattern, and how long they take, without decoding."""
+        # A single read finds nothing in the cache.
         itemsize = self.facts.itemsize
         if layout.chunks is None:
             found = contiguous_traffic(self.shape, itemsize, pattern, who)
@@ -338,10 +328,3 @@ class Costs:
             what = f"Read with a cache of {format_size(remedy.nbytes)}"
             found.append((what, in_short(remedy) or ""))
         return [{"what": what, "line": line} for what, line in found if line]
-
-
-def _in_units(nbytes: int) -> str:
-    for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
-        if nbytes and nbytes % (1 << power) == 0:
-            return f"{nbytes >> power}{unit}"
-    return str(nbytes)
