@@ -90,7 +90,8 @@ def test_nothing_that_was_left_out_is_much_better(case: Any) -> None:
 
     def took_s(chunks: Shape) -> float:
         # Of no pattern does one read count.
-        return nominal_s(shape, itemsize, chunks, everything, LIBHDF5_1, load_s=STORED_LOAD_S)
+        stored = Stored(shape, chunks, itemsize)
+        return nominal_s(stored, everything, LIBHDF5_1, load_s=STORED_LOAD_S)
 
     for chunks in candidates(shape, patterns):
         side = tuple(map(int, chunks))

@@ -109,19 +109,16 @@ def _front(advice: Advice) -> Table:
     widest = max(math.log10(2), math.log10(slowest / fastest) if fastest else 1.0)
     for one, seconds in zip(advice.front, drawn, strict=True):
         share = math.log10(seconds / fastest) / widest if fastest else 0.0
+        read = ("" if one.measured else "~") + format_seconds(one.read_s) if one.read_s else "-"
         mark = "*" if one.layout == advice.best else " "
         table.add_row(
             Text(f"{mark}{_layout(one)}"),
-            Text(_choice(one.read_s, one.measured) + (" once" if one.repeats == 1 < most else "")),
+            Text(read + (" once" if one.repeats == 1 < most else "")),
             Text(bar(share, _BAR)),
             Text(format_seconds(one.write_s)),
             Text(format_size(one.nbytes)),
         )
     return table
-
-
-def _choice(seconds: float, measured: bool) -> str:
-    return ("" if measured else "~") + format_seconds(seconds) if seconds else "-"
 
 
 def _layout(one: FrontPoint) -> str:
@@ -130,7 +127,8 @@ def _layout(one: FrontPoint) -> str:
 
 
 def _lines(advice: Advice, console: Console, tools: Sequence[str]) -> None:
-    wanted = [fix for fix in advice.fixes if _is_wanted(fix, tools)]
+    first = () if tools else _FIRST
+    wanted = [fix for fix in advice.fixes if _is_named(fix, tools) or fix.tool in first]
     if wanted:
         console.print()
         say(console, "To have it so (a copy; the file is not changed):")
@@ -148,10 +146,6 @@ def _lines(advice: Advice, console: Console, tools: Sequence[str]) -> None:
             if fix.text not in shown:
                 _fix(console, fix)
             shown.add(fix.text)
-
-
-def _is_wanted(fix: Fix, tools: Sequence[str]) -> bool:
-    return _is_named(fix, tools) or (not tools and fix.tool in _FIRST)
 
 
 def _is_named(fix: Fix, tools: Sequence[str]) -> bool:

@@ -240,6 +240,18 @@ class DatasetFacts:
     purpose: Purpose | None = None
     unlisted: str | None = None
 
+    @property
+    def is_placed(self) -> bool:
+        """Whether it has elements that lie in this file, at places that are known."""
+        if not self.shape or 0 in self.shape or self.unlisted:
+            return False
+        return self.layout in ("chunked", "contiguous")
+
+    @property
+    def can_be_chunked(self) -> bool:
+        """Whether it has elements of its own, and HDF5 tells how they lie."""
+        return self.is_placed and not self.variable_length
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectFacts:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -18,8 +18,9 @@ import h5py
 from h5py import h5d, h5o
 
 from chunkwise import _native
-from chunkwise.errors import CannotJudgeError, CorruptDataError, UsageError
+from chunkwise.errors import CannotJudgeError, CorruptDataError, SelectionError, UsageError
 from chunkwise.files.answers import keep_samples, kept, kept_samples
+from chunkwise.files.around import Surroundings
 from chunkwise.files.mended import Mended, early_end, open_mended, refused
 from chunkwise.files.native import damaged_metadata, open_metadata
 from chunkwise.files.objects import HDF5_ERRORS, Entry, encode_name, walk
@@ -35,12 +36,12 @@ from chunkwise.inspection.format import format_facts
 from chunkwise.inspection.native import listed, metadata_facts
 from chunkwise.inspection.patterns import pattern_facts
 from chunkwise.inspection.sampling import choose, take_sample
-from chunkwise.inspection.stated import can_be_chunked, of_each
 from chunkwise.model.purpose import NO_SIGNS, Axis, Kind, Signs, purpose
 from chunkwise.model.readers import Reader, everyone, reader
 from chunkwise.model.traffic import Pattern
 from chunkwise.names import is_url, printable, shown_url
 from chunkwise.patterns import question
+from chunkwise.patterns import stated as patterns_of
 from chunkwise.remote.opening import open_url
 from chunkwise.remote.urls import file_name, local_path
 from chunkwise.verdicts import Verdict
@@ -197,7 +198,8 @@ def inspect(
     >>> facts = chunkwise.inspect("model.nc")             # doctest: +SKIP
     >>> [(each.severity, each.code, each.path) for each in facts.findings]  # doctest: +SKIP
     """
-    served = everyone() if readers is None else tuple(map(_reader, readers))
+    named = everyone() if readers is None else readers
+    served = tuple(reader(one) if isinstance(one, str) else one for one in named)
     asked = _Asked(dataset, access, served, sample, metadata)
     # A plugin may have been registered since the last call.
     forget_filters()
@@ -325,12 +327,44 @@ def _gathered_by(file: h5py.File, asked: _Asked, *, native: bool) -> _Gathered:
     found = _collected(file, dataset, native=native)
     collected = _sampled(found) if asked.sample else found.facts
     aside = coordinates(found.datasets()) if access and dataset is None else {}
-    stated = of_each(access, file, collected, aside) if access else {}
+    stated = _stated(access, file, collected, aside) if access else {}
     signs = Reading(file)
     collected = [each if each.path in stated else _with_purpose(each, signs) for each in collected]
     if dataset is not None or asked.sample:
         collected = [_with_patterns(each, asked, stated.get(each.path, ())) for each in collected]
     return _Gathered(tuple(collected), found.type_versions, stated)
+
+
+def _stated(
+    access: Sequence[str],
+    file: h5py.File,
+    objects: Iterable[ObjectFacts],
+    coordinates: Mapping[str, str],
+) -> dict[str, tuple[Pattern, ...]]:
+    """Read the patterns for each dataset that they fit."""
+    found: dict[str, tuple[Pattern, ...]] = {}
+    reasons: list[SelectionError] = []
+    for one in objects:
+        dataset = one.dataset
+        if dataset is None or one.path in coordinates or not dataset.can_be_chunked:
+            continue
+        assert dataset.shape is not None
+        try:
+            found[one.path] = tuple(
+                patterns_of(
+                    access,
+                    dataset.shape,
+                    dataset.itemsize,
+                    dataset.maxshape,
+                    f"'{printable(one.path)}'",
+                    Surroundings(file, one.path),
+                )
+            )
+        except SelectionError as wrong:
+            reasons.append(wrong)
+    if reasons and not found:
+        raise reasons[0]
+    return found
 
 
 def _facts(
@@ -349,10 +383,6 @@ def _facts(
         metadata=metadata_facts(known, format_of.free_nbytes),
         objects=gathered.objects,
     )
-
-
-def _reader(named: str | Reader) -> Reader:
-    return reader(named) if isinstance(named, str) else named
 
 
 class _Collected(NamedTuple):
@@ -421,7 +451,7 @@ def _sampled(found: _Collected) -> list[ObjectFacts]:
 def _with_purpose(each: ObjectFacts, signs: Reading) -> ObjectFacts:
     """Add what a dataset is read by, as far as the file and its layout say it."""
     facts = each.dataset
-    if facts is None or facts.shape is None or not can_be_chunked(facts):
+    if facts is None or facts.shape is None or not facts.can_be_chunked:
         return each
     # Of small ones nothing takes long.
     small = (facts.logical_nbytes or 0) < _SMALL_NBYTES

@@ -25,9 +25,7 @@ def pattern_facts(
     facts: DatasetFacts, readers: tuple[Reader, ...], stated: tuple[Pattern, ...] = ()
 ) -> tuple[PatternFacts, ...]:
     """Work out the access patterns of a dataset: the canonical ones, or those that are stated."""
-    if not facts.shape or 0 in facts.shape or facts.variable_length:
-        return ()
-    if facts.layout not in ("chunked", "contiguous"):
+    if not facts.can_be_chunked:
         return ()
     return tuple(_pattern(facts, one, readers) for one in walked(facts, stated))
 

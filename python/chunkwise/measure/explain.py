@@ -19,7 +19,7 @@ from chunkwise.memory import free_nbytes
 from chunkwise.model import worth
 from chunkwise.model.chunk_cache import FEWEST_SLOTS
 from chunkwise.model.cost import Stored, decodes_in_no_order, walk_cost
-from chunkwise.model.geometry import Walk, line_axis, plane
+from chunkwise.model.geometry import line_axis, plane
 from chunkwise.model.held import Cache, holding
 from chunkwise.model.readers import CHUNKWISE, DEFAULT_W0, Reader, reader
 from chunkwise.patterns import Access, defaults
@@ -213,34 +213,17 @@ def _in_force(cell: Cell) -> Reader:
     return Reader(cell.reader, cell.reader, held, nslots, DEFAULT_W0 if w0 is None else w0)
 
 
-@dataclass(frozen=True)
 class Slow:
     """The slowest pattern of a run, and what shapes and the cache in force say of it."""
 
-    results: Results
-    cell: Cell
-
-    @property
-    def target(self) -> Target:
-        """The dataset."""
-        return self.results.target
-
-    @property
-    def name(self) -> str:
-        """The pattern's."""
-        return self.cell.access.name
-
-    @cached_property
-    def stored(self) -> Stored:
-        """How the dataset is stored, as the cost model takes it; it has chunks."""
-        target = self.target
-        assert target.chunks is not None
-        return Stored(target.shape, target.chunks, target.itemsize, target.filters != "none")
-
-    @cached_property
-    def walk(self) -> Walk:
-        """The walk in the order of its dimensions; of others, what one read is like."""
-        return self.stored.walk(self.cell.access.block, self.cell.access.order)
+    def __init__(self, results: Results, cell: Cell) -> None:
+        self.results, self.cell, self.target = results, cell, results.target
+        self.name, self.block = cell.access.name, cell.access.block
+        target, filtered = self.target, self.target.filters != "none"
+        self.stored = Stored.of(target.shape, target.chunks, target.itemsize, filtered=filtered)
+        # In the order of its dimensions; of others, what one read is like.
+        self.walk = self.stored.walk(self.block, cell.access.order)
+        self.natively = (OpenNatively(target.file, target.dataset),)
 
     @cached_property
     def cache(self) -> Reader:
@@ -258,9 +241,9 @@ class Slow:
         if self.target.chunks is None:
             return 1.0
         if access.is_ordered:
-            return walk_cost(self.stored, access.block, cache, order=access.order).decodes
+            return walk_cost(self.stored, self.block, cache, order=access.order).decodes
         operations = self.cell.total_operations or 0
-        return decodes_in_no_order(self.stored, access.block, cache, operations)
+        return decodes_in_no_order(self.stored, self.block, cache, operations)
 
     @property
     def goes_through_many(self) -> bool:
@@ -318,11 +301,6 @@ class Slow:
     def is_kept(self) -> bool:
         """Whether chunkwise's own cache holds the chunks that the walk comes back to."""
         return self.decodes_with(reader(CHUNKWISE)) < worth.NOTICED
-
-    @property
-    def natively(self) -> tuple[Remedy]:
-        """Open it with chunkwise."""
-        return (OpenNatively(self.target.file, self.target.dataset),)
 
     def with_cache(self, cache: Cache, *, own_slots: bool = False) -> tuple[Remedy]:
         """Give the dataset a cache, in the language of the reader."""
@@ -422,7 +400,7 @@ def _named_cache(target: Target, cell: Cell) -> str:
 
 def _layout(slow: Slow) -> Cause:
     """Only other chunks make a single read cheap."""
-    target, block, now = slow.target, slow.cell.access.block, slow.stored
+    target, block, now = slow.target, slow.block, slow.stored
     before = walk_cost(now, block)
     why = (
         f"One read of '{slow.name}' asks for {format_size(before.selected_nbytes)} and "
@@ -461,7 +439,7 @@ def _stated(results: Results) -> list[Access]:
 
 def _repack(slow: Slow, chunks: tuple[int, ...]) -> tuple[Remedy, ...]:
     """Copy the file, and open the copy with a cache if no default one would do."""
-    target, block = slow.target, slow.cell.access.block
+    target, block = slow.target, slow.block
     copies = copied(target, Variant(chunks, target.filters))
     if not copies:
         return ()
@@ -491,7 +469,7 @@ def _scattered(slow: Slow, best: Cell) -> Cause:
         how = _unchunked(target)
     why = (
         f"The dataset is {how}, and one read of '{slow.name}' "
-        f"({format_shape(slow.cell.access.block)}) gathers pieces from all over it: the same data "
+        f"({format_shape(slow.block)}) gathers pieces from all over it: the same data "
         f"takes {format_ratio(total(slow.cell) / total(best))} as long as by "
         f"'{best.access.name}'."
     )

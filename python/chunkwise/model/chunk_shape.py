@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chunkwise.grammar import format_shape, format_size
+from chunkwise.model.cost import Stored
 from chunkwise.model.geometry import canonical, touched_along
 from chunkwise.model.nominal import (
     ANYWHERE_LOAD_S,
@@ -117,10 +118,10 @@ class Present:
         self, extents: _Shape, itemsize: int, patterns: Sequence[Pattern], chunks: _Shape
     ) -> bool:
         """Whether patterns are about as fast in other chunks, for each reader, from memory."""
-        times = slowdown(
-            extents, itemsize, self.chunks, chunks, patterns, self.readers, filtered=False
+        before, after = (
+            Stored.of(extents, one, itemsize, filtered=False) for one in (self.chunks, chunks)
         )
-        return times <= HARMLESS
+        return slowdown(before, after, patterns, self.readers) <= HARMLESS
 
 
 def default_chunk(
@@ -319,10 +320,8 @@ def _best(
             or not present.is_served(extents, itemsize, patterns, chunks)
         ):
             continue
-        took_s = nominal_s(
-            extents, itemsize, chunks, everything, reader, filtered=present is None, load_s=load_s
-        )
-        found.append((took_s, chunks))
+        stored = Stored(extents, chunks, itemsize, filtered=present is None)
+        found.append((nominal_s(stored, everything, reader, load_s=load_s), chunks))
         if len(found) == _CLOSELY:
             break
     least = min(found, default=(0.0, ()))[0]
@@ -377,7 +376,8 @@ def divisors(extent: int, blocks: set[int]) -> list[int]:
     wanted = {-(-extent // parts) for parts in _parts(extent)}
     for block in blocks:
         wanted |= {min(extent, block * times) for times in _parts(extent // block)}
-    return sorted(side for side in wanted if _waste(extent, side) <= MOST_WASTE)
+    # Chunks reach beyond the array by a part of it.
+    return sorted(n for n in wanted if -(-extent // n) * n / extent - 1 <= MOST_WASTE)
 
 
 def _parts(most: int) -> Iterator[int]:
@@ -389,8 +389,3 @@ def _parts(most: int) -> Iterator[int]:
             yield power // 2 * 3
         power *= 2
     yield max(1, most)
-
-
-def _waste(extent: int, side: int) -> float:
-    """What chunks have beyond the array, as part of the array."""
-    return -(-extent // side) * side / extent - 1

@@ -23,12 +23,22 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """How a chunked dataset is stored."""
+    """How a dataset is stored."""
 
     shape: Shape  # Of the dataset and of a chunk, in elements
     chunks: Shape
     itemsize: int  # Bytes of an element
     filtered: bool = True  # Whether its chunks have filters
+    chunked: bool = True  # If it has none, it is one piece: `chunks` is its shape
+
+    @classmethod
+    def of(
+        cls, shape: Shape, chunks: Shape | None, itemsize: int, *, filtered: bool = True
+    ) -> Stored:
+        """Say how a dataset is stored that may have no chunks."""
+        if chunks is None:
+            return cls(shape, shape, itemsize, filtered=False, chunked=False)
+        return cls(shape, chunks, itemsize, filtered)
 
     @property
     def chunk_nbytes(self) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, astuple, dataclass, field, fields
 from typing import Any, Final
 
 from chunkwise.model.readers import CHUNKWISE
@@ -147,14 +147,11 @@ class Machine:
             float(values["scaling"]),
             None if cold is None else Storage(**cold),
         )
-        numbers = [n for one in (*found.reads.values(), *found.writes.values()) for n in _all(one)]
+        rates = (*found.reads.values(), *found.writes.values())
+        numbers = [float(n) for one in rates for n in astuple(one)]
         if not found.reads or not all(math.isfinite(n) and n >= 0 for n in numbers):
             raise ValueError("no rates of a machine")
         return found
-
-
-def _all(rates: Rates) -> tuple[float, ...]:
-    return tuple(float(getattr(rates, name)) for name in RATES)
 
 
 def terms(found: Traffic, chunk_stored_nbytes: float) -> tuple[float, ...]:

@@ -126,6 +126,8 @@ class Traffic:
 
 def traffic(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
     """Count the work of a pattern for a reader with its chunk cache."""
+    if not stored.chunked:
+        return contiguous_traffic(stored.shape, stored.itemsize, pattern, reader)
     if pattern.selections is not None:
         return _listed(stored, pattern, reader)
     if pattern.scattered or pattern.operations is not None:

@@ -18,7 +18,7 @@ from typing import Final
 from chunkwise.grammar import Pipeline
 from chunkwise.names import shell_word
 from chunkwise.remedy.fix import Fix, Tool
-from chunkwise.remedy.records import CONTIGUOUS, Anew, Chunks, Copy
+from chunkwise.remedy.records import CONTIGUOUS, Anew, Copy
 from chunkwise.remedy.tools import (
     NCCOPY_FILTERS,
     absolute,
@@ -83,12 +83,15 @@ def _nccopy(copy: Copy, one: Anew) -> tuple[str, str] | None:
     if not is_in_netcdf_root(copy.file, path) or not names(one.now.filters) <= NCCOPY_FILTERS:
         return None
     # nccopy refuses chunks that are longer than the data.
-    if chunks == CONTIGUOUS or _is_longer(chunks, one.now.shape):
+    longer = map(operator.gt, chunks or (), one.now.shape or ())
+    if chunks == CONTIGUOUS or any(longer):
         return None
     common: str | None = ""
     if one.filters is not None:
         pipeline = Pipeline.parse(one.filters)
-        common = pipeline.nccopy() if pipeline.filters else _no_filter(path)
+        plain = _PLAIN_NAME.fullmatch(path[1:])
+        none = f"-F {path[1:]},none" if plain else None
+        common = pipeline.nccopy() if pipeline.filters else none
     if common is None or (copy.exact and one.filters is not None):
         return None
     if chunks is None:
@@ -96,14 +99,6 @@ def _nccopy(copy: Copy, one: Anew) -> tuple[str, str] | None:
     # Without lengths nccopy would choose chunks itself, which may outgrow a cache.
     lengths = f"{path[1:]}:{','.join(map(str, chunks))}"
     return f"{_ANY_CHUNK} {common}".rstrip(), f"-c {shell_word(lengths)}"
-
-
-def _no_filter(path: str) -> str | None:
-    return f"-F {path[1:]},none" if _PLAIN_NAME.fullmatch(path[1:]) else None
-
-
-def _is_longer(chunks: Chunks | None, shape: Chunks | None) -> bool:
-    return chunks is not None and shape is not None and any(map(operator.gt, chunks, shape))
 
 
 def _of_file(copy: Copy) -> str:

@@ -100,13 +100,12 @@ def chunks_for_uses(subject: Subject) -> tuple[int, ...]:
 
 def slowdown(subject: Subject, chunks: tuple[int, ...]) -> float:
     """Return how many times as long reading takes in other chunks, by the model."""
-    facts, shape = subject.facts, _shape(subject)
-    before = None if facts.chunks is None else facts.chunks.shape
+    shape, present = _shape(subject), subject.facts.chunks
+    before = subject.in_chunks(None if present is None else present.shape)
     uses = [one for use in subject.purpose.uses for one in use.patterns(shape)]
-    readers, filtered = subject.readers or LIBRARIES, facts.filters != "none"
+    readers, after = subject.readers or LIBRARIES, subject.in_chunks(chunks)
     return max(
-        nominal.slowdown(shape, facts.itemsize, before, chunks, (one,), readers, filtered=filtered)
-        for one in (*uses, Pattern("all", shape))
+        nominal.slowdown(before, after, (one,), readers) for one in (*uses, Pattern("all", shape))
     )
 
 

@@ -197,7 +197,9 @@ def cloud_unready(facts: FileFacts) -> Iterator[Unspelled]:
 def lost_space(facts: FileFacts) -> Iterator[Unspelled]:
     """Find a file with much unused space."""
     found = facts.metadata
-    if found is None or _has_unknown_space(facts):
+    # Heaps and unreadable objects take space that nobody counts.
+    unknown = any(entry.kind == "unreadable" for entry in facts.objects)
+    if found is None or unknown or any(one.variable_length for one in _datasets(facts)):
         return
     # Space that a writer has taken and not yet linked looks like lost space.
     if facts.file_format.flags:
@@ -288,13 +290,6 @@ def _wait(requests: int) -> str:
 
 def _datasets(facts: FileFacts) -> Iterator[DatasetFacts]:
     return (entry.dataset for entry in facts.objects if entry.dataset is not None)
-
-
-def _has_unknown_space(facts: FileFacts) -> bool:
-    """Tell whether something takes space that nobody counts: heaps, unreadable objects."""
-    return any(entry.kind == "unreadable" for entry in facts.objects) or any(
-        dataset.variable_length for dataset in _datasets(facts)
-    )
 
 
 def _page_ends(facts: FileFacts) -> int:

@@ -175,7 +175,8 @@ def dangling_link(file: str, facts: ObjectFacts) -> Iterator[Unspelled]:
     target = printable(facts.target or "")
     kind = "An external" if external else "A soft"
     name = (facts.target or "").partition(":")[0]
-    lacking = external and not _is_there(file, name)
+    where = places(name, Path(file).absolute(), "HDF5_EXT_PREFIX")
+    lacking = external and not any(map(is_file, where))
     looked = ""
     remedies: tuple[Remedy, ...]
     if lacking:
@@ -223,10 +224,6 @@ def _where_to_look(source: Source, virtual: bool) -> tuple[Remedy, ...]:
     # Raw files are looked for where the program runs; mostly they lie beside the file.
     variable = "HDF5_EXTFILE_PREFIX"
     return look_beside(variable), *look_for(variable, source.file)
-
-
-def _is_there(file: str, name: str) -> bool:
-    return any(map(is_file, places(name, Path(file).absolute(), "HDF5_EXT_PREFIX")))
 
 
 def _looked_for(file: str, name: str, variable: str) -> str:
