@@ -13,16 +13,7 @@ from typing import Final
 
 from h5py import h5pl
 
-from chunkwise.files.filters import (
-    IN_HDF5PLUGIN,
-    PACKAGES,
-    REGISTERED,
-    RESERVED,
-    Hdf5plugin,
-    find_hdf5plugin,
-    plugins_load,
-    rare,
-)
+from chunkwise.files import filters
 from chunkwise.files.objects import HDF5_ERRORS, printable
 from chunkwise.remedy.fix import Fix
 from chunkwise.remedy.lines import bring_filter, import_filter, install
@@ -61,7 +52,7 @@ class Diagnosis:
     loading: bool  # False where ``HDF5_PLUGIN_PRELOAD=::`` forbids plugins
     # Whether the Python package hdf5plugin of this environment brings it: ``absent`` (not
     # installed), ``without it``, ``not imported``, ``imported``.
-    hdf5plugin: Hdf5plugin
+    hdf5plugin: filters.Hdf5plugin
     reason: str  # Why it is lacking, as a part of a sentence
     remedies: tuple[Fix, ...]  # The likeliest first; empty if nobody is known to bring it
 
@@ -75,7 +66,7 @@ class Diagnosis:
     @property
     def searched(self) -> str:
         """Where libhdf5 looked, as a sentence; empty for a filter of its own."""
-        if self.filter_id in RESERVED or not self.loading:
+        if self.filter_id in filters.RESERVED or not self.loading:
             return ""
         if not self.folders:
             return "libhdf5 has no folder to look for plugins."
@@ -89,12 +80,12 @@ class Diagnosis:
 
 def diagnose(filter_id: int) -> Diagnosis:
     """Find out why a filter is lacking and what brings it."""
-    package = find_hdf5plugin(filter_id)
-    loading = plugins_load()
+    package = filters.find_hdf5plugin(filter_id)
+    loading = filters.plugins_load()
     reason, remedies = _explain(filter_id, package, loading)
     return Diagnosis(
         filter_id=filter_id,
-        name=REGISTERED.get(filter_id),
+        name=filters.REGISTERED.get(filter_id),
         folders=plugin_folders(),
         loading=loading,
         hdf5plugin=package,
@@ -103,7 +94,7 @@ def diagnose(filter_id: int) -> Diagnosis:
     )
 
 
-def means_of(packages: Set[Hdf5plugin], *, natively: bool) -> list[str]:
+def means_of(packages: Set[filters.Hdf5plugin], *, natively: bool) -> list[str]:
     """Name what is installed and reads data whose filters libhdf5 lacks."""
     means = ["chunkwise.open"] if natively else []
     return means + (["h5py after 'import hdf5plugin'"] if packages == {"not imported"} else [])
@@ -130,9 +121,11 @@ def _folder(path: bytes) -> PluginFolder:
     return PluginFolder(shown, True, len(names), tuple(names[:_FILES_SHOWN]))
 
 
-def _explain(filter_id: int, package: Hdf5plugin, loading: bool) -> tuple[str, tuple[Fix, ...]]:
+def _explain(
+    filter_id: int, package: filters.Hdf5plugin, loading: bool
+) -> tuple[str, tuple[Fix, ...]]:
     """Give the reason why a filter is lacking, and what helps."""
-    if filter_id in RESERVED:
+    if filter_id in filters.RESERVED:
         return _explain_builtin(filter_id)
     by_netcdf = filter_id in _IN_NETCDF_C and shutil.which("nc-config") is not None
     netcdf = (bring_filter("netcdf"),) if by_netcdf else ()
@@ -153,24 +146,24 @@ def _explain(filter_id: int, package: Hdf5plugin, loading: bool) -> tuple[str, t
             "hdf5plugin is imported and its plugin does not load in this libhdf5",
             (bring_filter("again"), *netcdf),
         )
-    if filter_id in IN_HDF5PLUGIN:
+    if filter_id in filters.IN_HDF5PLUGIN:
         old = "the hdf5plugin installed here is too old to bring it"
         reason = (
             old if package == "without it" else "hdf5plugin, which brings it, is not installed"
         )
         found = (bring_filter("install"), import_filter(), bring_filter("tools"))
         return reason, (*found, *netcdf)
-    if filter_id in PACKAGES:
-        other = PACKAGES[filter_id]
+    if filter_id in filters.PACKAGES:
+        other = filters.PACKAGES[filter_id]
         helps = (install(other.name), import_filter(other.module))
         return f"the package {other.name} brings it", helps
-    return rare(filter_id), ()
+    return filters.rare(filter_id), ()
 
 
 def _explain_builtin(filter_id: int) -> tuple[str, tuple[Fix, ...]]:
     needs = _BUILD_NEEDS.get(filter_id)
     if needs:
         return (f"this libhdf5 was built without {needs}", (bring_filter("rebuild"),))
-    if filter_id in REGISTERED:
+    if filter_id in filters.REGISTERED:
         return "this libhdf5 was built without it", ()
     return "its number is reserved for libhdf5 itself: a newer one is needed", ()

@@ -29,16 +29,9 @@ import numpy as np
 import numpy.typing as npt
 
 from chunkwise.grammar import format_shape, format_size
+from chunkwise.model import nominal
 from chunkwise.model.cost import Stored
 from chunkwise.model.geometry import canonical, touched_along
-from chunkwise.model.nominal import (
-    ANYWHERE_LOAD_S,
-    LOAD_S,
-    STORED_LOAD_S,
-    nominal_s,
-    quick_s,
-    slowdown,
-)
 from chunkwise.model.readers import (
     CHUNKWISE,
     LIBRARIES,
@@ -121,7 +114,7 @@ class Present:
         before, after = (
             Stored.of(extents, one, itemsize, filtered=False) for one in (self.chunks, chunks)
         )
-        return slowdown(before, after, patterns, self.readers) <= HARMLESS
+        return nominal.slowdown(before, after, patterns, self.readers) <= HARMLESS
 
 
 def default_chunk(
@@ -145,11 +138,11 @@ def default_chunk(
     found = tuple(within(one, extents) for one in asked) or usual(extents, itemsize)
     # Patterns that are the usual ones say no more than none.
     if found == usual(extents, itemsize):
-        load_s = ANYWHERE_LOAD_S
+        load_s = nominal.ANYWHERE_LOAD_S
     else:
         # Larger chunks cost a walk nothing.
         is_single = present is None and any(one.of_one_read for one in found)
-        load_s = LOAD_S if is_single else STORED_LOAD_S
+        load_s = nominal.LOAD_S if is_single else nominal.STORED_LOAD_S
     sought = (extents, itemsize, found, limit_nbytes, smallest(readers), load_s)
     best = extents if is_one else _best(*sought)
     if present is None or present.is_served(extents, itemsize, found, best):
@@ -308,7 +301,7 @@ def _best(
     shapes = _bounded(
         _thinned(sides), itemsize, limit_nbytes, least_nbytes if present is None else 1
     )
-    seconds = quick_s(extents, itemsize, shapes, everything, reader, load_s=load_s)
+    seconds = nominal.quick_s(extents, itemsize, shapes, everything, reader, load_s=load_s)
     order = np.lexsort((-shapes.prod(axis=1), seconds))
     found: list[tuple[float, _Shape]] = []
     # Lists of selections are slow to follow.
@@ -321,7 +314,7 @@ def _best(
         ):
             continue
         stored = Stored(extents, chunks, itemsize, filtered=present is None)
-        found.append((nominal_s(stored, everything, reader, load_s=load_s), chunks))
+        found.append((nominal.nominal_s(stored, everything, reader, load_s=load_s), chunks))
         if len(found) == _CLOSELY:
             break
     least = min(found, default=(0.0, ()))[0]

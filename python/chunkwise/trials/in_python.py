@@ -23,27 +23,17 @@ from chunkwise.files.filters import missing_filter
 from chunkwise.grammar import Pipeline
 from chunkwise.names import encode_name
 from chunkwise.system import sync
+from chunkwise.trials import unions
 from chunkwise.trials.in_rust import elements
 from chunkwise.trials.readers import NATIVE, Cache, Look, Opened, library_of
 from chunkwise.trials.trial import Trial
-from chunkwise.trials.unions import (
-    Clock,
-    Index,
-    Laps,
-    gathered,
-    index_of,
-    read_by_chunkwise,
-    read_by_h5py,
-    write_by_chunkwise,
-    write_by_h5py,
-)
 
 if TYPE_CHECKING:
     from chunkwise._native import EngineWalkResult, EngineWriteResult, WalkResult, WriteResult
 
-Write = Callable[[Index, npt.NDArray[Any]], None]
+Write = Callable[[unions.Index, npt.NDArray[Any]], None]
 
-Read = Callable[[Index, Laps], npt.NDArray[Any]]
+Read = Callable[[unions.Index, unions.Laps], npt.NDArray[Any]]
 # Latencies kept for each trial; the contract of `_native.WalkResult`.
 KEPT_LATENCIES = 100_000
 # A loop in Python always does so many, because the first read pays for chunks that
@@ -85,9 +75,9 @@ def _no_cache() -> Cache:
 def _reading(dataset: h5py.Dataset, *, ours: bool) -> tuple[Read, chunkwise.Dataset | None]:
     """Give what reads, and the dataset of chunkwise that it reads from."""
     if not ours:
-        return partial(read_by_h5py, dataset), None
+        return partial(unions.read_by_h5py, dataset), None
     wrapped = chunkwise.wrap(dataset)
-    return partial(read_by_chunkwise, wrapped), wrapped
+    return partial(unions.read_by_chunkwise, wrapped), wrapped
 
 
 def _explained(result: WalkResult, read: chunkwise.Dataset | None) -> WalkResult:
@@ -102,7 +92,7 @@ def _explained(result: WalkResult, read: chunkwise.Dataset | None) -> WalkResult
 def _reopened(trial: Trial, *, ours: bool) -> Opened:
     """Open the file for each read; closing it is not timed."""
 
-    def each(index: Index, laps: Laps) -> npt.NDArray[Any]:
+    def each(index: unions.Index, laps: unions.Laps) -> npt.NDArray[Any]:
         with _dataset(trial) as (_, dataset, _):
             by, _ = _reading(dataset, ours=ours)
             laps.opened()
@@ -127,11 +117,11 @@ def write(trial: Trial, walk: _native.Walk, path: str) -> tuple[WriteResult, Cac
     """Time ``d[slices] = array`` of h5py or of chunkwise, called in a loop in Python."""
     with _made(trial, path) as made:
         dataset, ours = made.dataset, trial.reader in NATIVE
-        put, plan = partial(write_by_h5py, dataset), None
+        put, plan = partial(unions.write_by_h5py, dataset), None
         if ours:
             wrapped = chunkwise.wrap(dataset)
             wrapped._set_effort(Pipeline.parse(trial.filters).effort)
-            put = partial(write_by_chunkwise, wrapped)
+            put = partial(unions.write_by_chunkwise, wrapped)
         result = _written(trial, walk, dataset.dtype, put)
         made.flush()
         if ours:
@@ -214,10 +204,10 @@ def _written(trial: Trial, walk: _native.Walk, dtype: np.dtype[Any], write: Writ
     # NumPy turns elements that are arrays into further dimensions.
     array = elements(trial).view(dtype.base).reshape((*trial.shape, *dtype.shape))
 
-    def prepare(index: Index) -> Callable[[Laps], npt.NDArray[Any]]:
-        block = gathered(array, index)
+    def prepare(index: unions.Index) -> Callable[[unions.Laps], npt.NDArray[Any]]:
+        block = unions.gathered(array, index)
 
-        def timed(_: Laps) -> npt.NDArray[Any]:
+        def timed(_: unions.Laps) -> npt.NDArray[Any]:
             write(index, block)
             return block
 
@@ -253,7 +243,7 @@ def walk_in_python(
     read: Read,
     walk: _native.Walk,  # What is read, in which order
     max_seconds: float,
-    clock: Clock = time.perf_counter_ns,
+    clock: unions.Clock = time.perf_counter_ns,
     look: Look | None = None,  # Looks at the bytes that each operation read
 ) -> WalkResult:
     """Read an array selection by selection from Python, timing each read alone."""
@@ -261,22 +251,22 @@ def walk_in_python(
 
 
 def _walk(
-    prepare: Callable[[Index], Callable[[Laps], npt.NDArray[Any]]],
+    prepare: Callable[[unions.Index], Callable[[unions.Laps], npt.NDArray[Any]]],
     walk: _native.Walk,
     max_seconds: float,
-    clock: Clock = time.perf_counter_ns,
+    clock: unions.Clock = time.perf_counter_ns,
     look: Look | None = None,
 ) -> WalkResult:
     """Time what `prepare` gives for each selection; it returns the elements."""
     latencies: list[float] = []
-    laps = Laps(clock)
+    laps = unions.Laps(clock)
     parts_s: dict[str, float] = {}
     checksums: dict[int, int] = {}
     crc = nbytes = spent_ns = operations = 0
     limit_ns = int(max_seconds * 1e9)
     begun_ns = clock()
     for number in range(walk.operations):
-        timed = prepare(index_of(walk[number]))
+        timed = prepare(unions.index_of(walk[number]))
         start = clock()
         array = timed(laps)
         lap, opened_ns, select_ns = laps.finish(start, clock())
