@@ -180,17 +180,12 @@ def test_what_came_of_a_target(
 
 
 def test_others_at_work_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Busy seconds of the machine, and of the reader.
-    looks = iter([(100.0, 5.0), (103.0, 6.0), None, (0.0, 0.0)])
-    clock = iter([0.0, 2.0, 2.0, 3.0])
-    monkeypatch.setattr(process, "_look", lambda _: next(looks))
     monkeypatch.setattr(process, "usable_cpus", lambda: 2)
-    monkeypatch.setattr("chunkwise.measure.process.time.perf_counter", lambda: next(clock))
     share = process.Share()
     assert share.of_others is None
-    for _ in range(2):
-        with share.watched(1):
-            pass
+    # Busy seconds of the machine, and of the reader.
+    share.add((100.0, 5.0), (103.0, 6.0), 2.0)
+    share.add(None, (0.0, 0.0), 1.0)
     # Of four processor seconds others had two; what nobody tells does not count.
     assert share.of_others == 0.5
 

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from chunkwise.measure import process
-from chunkwise.measure.process import Waiting, busy_text, finished, in_turns, python
+from chunkwise.measure.process import finished, python
 from chunkwise.trials.environment import usable_cpus
+from chunkwise_lab.turns import Waiting, busy_text, in_turns
 
 
 def test_what_a_program_says_is_kept(tmp_path: Path) -> None:
@@ -179,9 +180,9 @@ for _ in sys.stdin:
         one = Waiting(python(code), log, 60.0)
         try:
             one.answer()
-            begun = process._look(one._process.pid)
+            begun = process.look(one._process.pid)
             one.ask()
-            ended = process._look(one._process.pid)
+            ended = process.look(one._process.pid)
         finally:
             one.end()
     assert begun is not None

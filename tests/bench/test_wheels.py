@@ -8,7 +8,7 @@ import pytest
 
 from chunkwise.errors import UsageError
 from chunkwise.measure import wheels
-from chunkwise_lab.studies.libraries import find
+from chunkwise_lab.studies.libraries import find, said_of
 
 LIBRARIES = Path(h5py.__file__).parent.parent / "h5py.libs"
 
@@ -40,7 +40,7 @@ def test_the_library_of_a_wheel_is_kept_and_named(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path)
     path = wheels.library_of("h5py==9.9.1")
     assert Path(path).parent == tmp_path / "cache/chunkwise/libraries/h5py-9.9.1"
-    assert wheels.said_of(path) == "h5py 9.9.1's wheel"
+    assert said_of(path) == "h5py 9.9.1's wheel"
     assert sorted(p.name for p in Path(path).parent.iterdir()) == sorted(
         p.name for p in LIBRARIES.iterdir()
     )

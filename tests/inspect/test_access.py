@@ -18,7 +18,7 @@ from chunkwise.inspection.facts import FileFacts
 from chunkwise.inspection.patterns import stored_as
 from chunkwise.model import worth
 from chunkwise.model.chunk_shape import default_chunk
-from chunkwise.model.cost import decodes_in_no_order
+from chunkwise.model.cost import Stored, decodes_in_no_order
 from chunkwise.model.layout import FileLayout
 from chunkwise.model.nominal import slowdown
 from chunkwise.model.readers import LIBHDF5_1, LIBRARIES, reader, this_process
@@ -209,5 +209,6 @@ def test_no_finding_asks_for_chunks_that_slow_stated_reads(seed: int, tmp_path: 
     for chunk in asked:
         assert chunk is not None
         readers = (*LIBRARIES, reader("chunkwise"))
-        times = slowdown(shape, 4, chunks, chunk, reads, readers, filtered=False)
+        before, after = (Stored.of(shape, c, 4, filtered=False) for c in (chunks, chunk))
+        times = slowdown(before, after, reads, readers)
         assert times <= worth.HARMLESS

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from h5py import h5d, h5p, h5t
 
-from chunkwise.inspection.fill import allocation_time, fill_time, fill_value
+from chunkwise.inspection.collect import allocation_time, fill_time, fill_value
 from tests.support.inspect_files import FILLS, make_fills
 from tests.support.versions import in_memory
 

@@ -162,7 +162,7 @@ def test_only_unusual_objects_are_asked_of_libhdf5(
         asked.append(entry.path)
         return object_facts(file, entry, paths)
 
-    monkeypatch.setattr("chunkwise.inspection.native.object_facts", noted)
+    monkeypatch.setattr("chunkwise.inspection.collect.object_facts", noted)
     inspect(path, sample=False)
     assert asked == ["/far", "/named", "/outside", "/soft", "/virtual"]
 

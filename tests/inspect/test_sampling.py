@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chunkwise.inspection import sampling
 from chunkwise.inspection.collect import dataset_facts
 from chunkwise.inspection.facts import ObjectFacts, SampleFacts
 from chunkwise.inspection.sampling import choose, shuffle, take_sample
@@ -32,22 +33,26 @@ def write(path: Path, data: Any = NOISE, **options: Any) -> Path:
     return path
 
 
-def test_whole_chunks_are_read(tmp_path: Path) -> None:
+def test_whole_chunks_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "a.h5", chunks=(2, 1000), compression="gzip")
-    found = sample(path, chunks=5)
+    monkeypatch.setattr(sampling, "SAMPLED_CHUNKS", 5)
+    monkeypatch.setattr(sampling, "UNLEARNT_NBYTES", 1)
+    found = sample(path)
     assert found is not None
     assert (found.chunks, found.raw_nbytes) == (5, 5 * 8000)
     assert 0 < found.stored_nbytes < found.raw_nbytes
     assert found.read_s > 0
 
 
-def test_bytes_are_bounded(tmp_path: Path) -> None:
+def test_bytes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "a.h5", chunks=(2, 1000))
-    found = sample(path, limit_nbytes=17_000)
+    monkeypatch.setattr(sampling, "SAMPLED_NBYTES", 17_000)
+    found = sample(path)
     assert found is not None
     assert (found.chunks, found.raw_nbytes) == (2, 16_000)
     # One chunk is read however small the limit.
-    found = sample(path, limit_nbytes=1)
+    monkeypatch.setattr(sampling, "SAMPLED_NBYTES", 1)
+    found = sample(path)
     assert found is not None
     assert found.chunks == 1
 

@@ -192,51 +192,51 @@ RUN_BY = {
     "remedy/writers.py:by_xarray": (
         "advising/test_advise.py::test_the_line_of_xarray_gives_the_layout",
     ),
-    "remedy/spelling.py:SetCache": (
+    "remedy/spelling.py:_for_reading": (
         HERE,
         "model/test_remedies.py::test_the_lines_for_c_compile",
     ),
-    "remedy/spelling.py:ReadOnce": (HERE,),
-    "remedy/spelling.py:OpenNatively": (HERE,),
-    "remedy/spelling.py:ReadPaged": ("inspect/test_findings_file.py::test_cloud_unready",),
-    "remedy/spelling.py:GatherMetadata": (
+    "remedy/spelling.py:_for_writing": ("model/test_remedies.py::test_the_lines_for_c_compile",),
+    "remedy/spelling.py:lines": (HERE,),
+    "remedy/lines.py:read_paged": ("inspect/test_findings_file.py::test_cloud_unready",),
+    "remedy/lines.py:gather_metadata": (
         "inspect/test_findings_file.py::test_a_writer_brings_metadata_together",
     ),
-    "remedy/spelling.py:FollowWriter": (HERE,),
-    "remedy/spelling.py:ClearMark": (HERE, "files/test_unclosed.py"),
-    "remedy/spelling.py:Examine": (
+    "remedy/lines.py:follow_writer": (HERE,),
+    "remedy/lines.py:saved_unclosed": (HERE, "files/test_unclosed.py"),
+    "remedy/lines.py:examine": (
         "verify/test_salvage.py::test_the_line_for_a_damaged_file_works_as_pasted",
     ),
-    "remedy/spelling.py:Inspect": (
+    "remedy/lines.py:inspect_others": (
         "inspect/test_findings_objects.py::test_where_the_data_of_a_virtual_dataset_lies",
     ),
-    "remedy/spelling.py:RemoveLink": (
+    "remedy/lines.py:remove_link": (
         HERE,
         "inspect/test_findings_objects.py::test_the_line_that_removes_a_link_of_any_name",
     ),
-    "remedy/spelling.py:PutBeside": (
+    "remedy/lines.py:put_beside": (
         "verify/test_salvage.py::test_the_line_for_a_missing_file_names_where_it_belongs",
     ),
-    "remedy/spelling.py:LookFor": (
+    "remedy/lines.py:look_beside": (
         "inspect/test_findings_objects.py::test_raw_file_that_is_missing",
+    ),
+    "remedy/lines.py:look_for": (
         "inspect/test_findings_objects.py::test_the_line_that_finds_a_source",
     ),
-    "remedy/spelling.py:BringFilter": ("inspect/test_doctor.py",),
+    "remedy/lines.py:bring_filter": ("inspect/test_doctor.py",),
+    "remedy/lines.py:import_filter": ("inspect/test_doctor.py",),
+    "remedy/lines.py:install": ("inspect/test_doctor.py",),
 }
 
 
 def makers() -> Iterator[str]:
-    """Name the functions of the package that make a fix, or the remedy that they say."""
+    """Name the functions of the package that make a fix."""
     package = ROOT / "python" / "chunkwise"
     for path in sorted(package.rglob("*.py")):
         for statement in ast.parse(path.read_text()).body:
             calls = (node for node in ast.walk(statement) if isinstance(node, ast.Call))
             if any(getattr(call.func, "id", "") in ("Fix", "OfCopy") for call in calls):
-                name = getattr(statement, "name", "")
-                if name == "_" and isinstance(statement, ast.FunctionDef):
-                    remedy = statement.args.args[0].annotation
-                    name = remedy.id if isinstance(remedy, ast.Name) else ""
-                yield f"{path.relative_to(package)}:{name}"
+                yield f"{path.relative_to(package)}:{getattr(statement, 'name', '')}"
 
 
 @pytest.mark.slow

@@ -13,7 +13,6 @@ from chunkwise.model.cost import (
     Stored,
     decodes_by_size,
     decodes_in_no_order,
-    decodes_of_walk,
     walk_cost,
 )
 from chunkwise.model.geometry import Census, Walk
@@ -168,8 +167,6 @@ def test_a_cache_of_a_megabyte_keeps_no_daily_map() -> None:
     line = walk_cost(DAILY, (365, 1, 1), LIBHDF5_1)
     assert (line.chunks, line.reloads, line.decodes) == (365, 365, 360_000.0)
     assert line.amplification == 360_000.0
-    assert line.total_s(10**9, 1e9) == 360_000.0
-    assert line.total_s(10**9, None) is None
     # Of chunks without filters, just what is asked for is read, piece by piece.
     plain = Stored(DAILY.shape, DAILY.chunks, 4, filtered=False)
     assert plain.is_read_in_pieces(LIBHDF5_1)
@@ -199,12 +196,3 @@ def test_a_walk_in_another_order() -> None:
 def test_reads_in_no_order_lose_what_the_cache_has_no_room_for() -> None:
     assert decodes_in_no_order(DAILY, (1, 1, 1), LIBHDF5_1, 3650) == 10.0
     assert decodes_in_no_order(DAILY, (1, 1, 1), LIBRARIES[-1], 100) == 1.0
-
-
-@given(walks(), st.sampled_from([*LIBRARIES, UNCACHED, Reader("tiny", "", 64, 3, 0.75)]))
-def test_decodes_alone_are_those_of_the_whole_cost(
-    walk: tuple[Stored, tuple[int, ...]], reader: Reader
-) -> None:
-    stored, block = walk
-    whole = walk_cost(stored, block, reader).decodes
-    assert decodes_of_walk(stored, block, reader) == pytest.approx(whole)

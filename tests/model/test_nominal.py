@@ -87,7 +87,9 @@ def test_single_reads_by_chunkwise_gain_nothing_by_its_cache(scattered: bool) ->
     def seconds(cache_nbytes: int) -> list[float]:
         ours = Reader(CHUNKWISE, CHUNKWISE, cache_nbytes, None, None)
         quick = quick_s(shape, 4, shapes, [pattern], ours)
-        slow = [nominal_s(shape, 4, tuple(map(int, one)), [pattern], ours) for one in shapes]
+        slow = [
+            nominal_s(Stored(shape, tuple(map(int, one)), 4), [pattern], ours) for one in shapes
+        ]
         return [*map(float, quick), *slow]
 
     assert (seconds(1 << 30) == seconds(0)) is scattered
@@ -105,7 +107,8 @@ def test_nothing_that_was_left_out_is_much_better(case: Any) -> None:
 
     def took_s(chunks: Shape) -> float:
         # Of no pattern does one read count.
-        return nominal_s(shape, itemsize, chunks, everything, LIBHDF5_1, load_s=STORED_LOAD_S)
+        stored = Stored(shape, chunks, itemsize)
+        return nominal_s(stored, everything, LIBHDF5_1, load_s=STORED_LOAD_S)
 
     for chunks in candidates(shape, patterns):
         side = tuple(map(int, chunks))

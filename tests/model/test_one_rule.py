@@ -18,11 +18,13 @@ from chunkwise.measure.planning import trial_of
 from chunkwise.measure.results import Cell
 from chunkwise.measure.target import Target, look
 from chunkwise.measure.variants import suitable_chunks
-from chunkwise.model.nominal import MACHINE
+from chunkwise.model.nominal import _RATES
+from chunkwise.model.seconds import Machine
 from chunkwise.patterns import Access, defaults, parse, question, stated
 from chunkwise.trials.trial import Measurement
 
 Shape = tuple[int, ...]
+MACHINE = Machine({"libhdf5": _RATES}, {"libhdf5": _RATES})
 
 
 # --- all that ask ------------------------------------------------------------------------

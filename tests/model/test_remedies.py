@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import h5py
 import netCDF4
@@ -18,8 +18,7 @@ import chunkwise
 from chunkwise.files.objects import decode_name
 from chunkwise.grammar import Pipeline
 from chunkwise.remedy.fix import Fix, Tool
-from chunkwise.remedy.records import Copy, Present, Remedy, in_chunks
-from chunkwise.remedy.spelling import lines
+from chunkwise.remedy.records import Copy, Present, in_chunks
 from tests.support.filtered import Case, create
 from tests.support.processes import ran
 from tests.support.remedied import (
@@ -515,8 +514,3 @@ def test_chunkwise_is_offered_only_for_filters_of_its_own() -> None:
 def test_nccopy_takes_no_chunk_longer_than_the_dimension() -> None:
     assert "nccopy" in tools(rechunk("a.nc", "time", (1,), "none", shape=(1,)))
     assert "nccopy" not in tools(rechunk("a.nc", "time", (1024,), "none", shape=(1,)))
-
-
-def test_each_remedy_has_its_lines() -> None:
-    for record in get_args(Remedy):
-        assert lines.dispatch(record) is not lines.dispatch(object), record

@@ -15,9 +15,10 @@ from chunkwise.model.cost import Stored
 from chunkwise.model.layout import Layout
 from chunkwise.model.readers import CHUNKWISE, LIBHDF5_1, LIBHDF5_2, Reader
 from chunkwise.model.references import (
+    aligned,
+    anywhere,
+    fewest_touched,
     h5py_guess,
-    independent_ranges,
-    least_blocks,
     netcdf_default,
     references,
     square,
@@ -287,11 +288,11 @@ def test_references_lie_within_the_array(shape: list[int], lengths: list[int]) -
 def test_shapes_from_the_literature_for_reads_of_rows() -> None:
     # A row needs the fewest chunks where chunks are rows.
     shape, rows = (4096, 4096), [(1, 4096)]
-    assert least_blocks(shape, 4, rows, [1.0]) == (64, 4096)
-    assert independent_ranges(shape, 4, rows, [1.0]) == (64, 4096)
+    assert fewest_touched(shape, 4, rows, [1.0], aligned) == (64, 4096)
+    assert fewest_touched(shape, 4, rows, [1.0], anywhere) == (64, 4096)
     both = [(1, 4096), (4096, 1)]
-    assert least_blocks(shape, 4, both, [1.0, 1.0]) == (512, 512)
-    assert least_blocks(shape, 4, both, [100.0, 1.0]) != (512, 512)
+    assert fewest_touched(shape, 4, both, [1.0, 1.0], aligned) == (512, 512)
+    assert fewest_touched(shape, 4, both, [100.0, 1.0], aligned) != (512, 512)
 
 
 def test_a_square_uses_what_a_short_dimension_leaves() -> None:

@@ -15,7 +15,6 @@ import platform
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,7 +32,7 @@ from chunkwise.model.cost import Shape, Stored
 from chunkwise.model.fitting import fitted
 from chunkwise.model.readers import CHUNKWISE, UNCACHED, Reader, reader, this_process
 from chunkwise.model.seconds import Machine, Rates, Storage, terms
-from chunkwise.model.traffic import Pattern, contiguous_traffic, traffic
+from chunkwise.model.traffic import Pattern, traffic
 from chunkwise.patterns.stated import hyperslabs
 from chunkwise.trials import pagecache
 
@@ -73,17 +72,11 @@ main(sys.argv[1], int(sys.argv[2]))
 """
 
 
-@dataclass(frozen=True)
-class _Row:
-    """One measured walk: its counts, and its seconds."""
-
-    counts: tuple[float, ...]
-    elapsed_s: float
+# One measured walk: its counts, and its seconds.
+_Row = tuple[tuple[float, ...], float]
 
 
-def machine(
-    *, again: bool = False, say: Callable[[str], None] = lambda _: None, keep: bool = True
-) -> Machine:
+def machine(*, again: bool = False, say: Callable[[str], None] = lambda _: None) -> Machine:
     """Return what this machine's readers cost, from the user's cache or by measuring."""
     path = cache_path()
     kept = None if again else _kept(path)
@@ -91,11 +84,10 @@ def machine(
         return kept
     say("measuring this machine, once")
     found = measured()
-    if keep:
-        record = {"version": VERSION, **key(), "busy": _is_busy(), "machine": found.as_dict()}
-        with contextlib.suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, json.dumps(record, indent=1).encode())
+    record = {"version": VERSION, **key(), "busy": _is_busy(), "machine": found.as_dict()}
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(record, indent=1).encode())
     return found
 
 
@@ -180,8 +172,8 @@ def one_thread() -> Iterator[None]:
 
 
 def _fit(rows: Sequence[_Row], name: str, *, writing: bool = False) -> Rates:
-    counts = np.array([row.counts for row in rows])
-    return fitted(counts, np.array([row.elapsed_s for row in rows]), name, writing=writing)
+    counts, seconds = map(np.array, zip(*rows, strict=True))
+    return fitted(counts, seconds, name, writing=writing)
 
 
 # --- the scratch file --------------------------------------------------------------------
@@ -237,19 +229,17 @@ def _reading(path: Path, name: str, who: Reader, patience: float) -> list[_Row]:
         **cache: int,
     ) -> None:
         shape = _LARGE_SHAPE if large else _SHAPE
-        if chunks is None:
-            # Piece by piece: what has no chunks, or chunks that no cache holds.
-            counts = terms(contiguous_traffic(shape, 1, pattern, by), 0)
-        else:
-            stored = Stored(shape, chunks, 1, filtered)
-            counts = terms(traffic(stored, pattern, by), stored.chunk_nbytes)
+        # Without chunks, or with chunks that no cache holds, piece by piece.
+        stored = Stored.of(shape, chunks, 1, filtered=filtered)
+        nbytes = stored.chunk_nbytes if stored.chunked else 0
+        counts = terms(traffic(stored, pattern, by), nbytes)
         dataset = _name(chunks, filtered, large)
         times: list[float] = []
         while not times or (
             len(times) < _REPEATS and sum(times) < _LONG_S and time.monotonic() < patience
         ):
             times.append(_read_s(path, dataset, name, walk, **cache))
-        rows.append(_Row(counts, min(times)))
+        rows.append((counts, min(times)))
 
     for pattern, walk in _patterns():
         for chunks in _CHUNKS:
@@ -298,7 +288,7 @@ def _writing(path: Path, folder: str, name: str, who: Reader) -> list[_Row]:
         done = write(str(target), "x", data, walk, walk.operations, 10.0)
         target.unlink(missing_ok=True)
         spent = sum(done[part] for part in ("create_s", "flush_s", "close_s", "elapsed_s"))
-        return _Row(terms(found, stored.chunk_nbytes), max(1e-7, spent))
+        return terms(found, stored.chunk_nbytes), max(1e-7, spent)
 
     rows = []
     data = np.zeros(_SHAPE, np.uint8).reshape(-1)
@@ -331,10 +321,8 @@ def _scaling(path: Path, threads: int) -> float:
 
 
 def _cold(folder: str) -> Storage | None:
-    """Measure the storage under the folder for scratch files; None if it cannot be told.
-
-    Memory is no storage: if the system does not let go of the file, nothing is said.
-    """
+    """Measure the storage under the folder for scratch files; None if it cannot be told."""
+    # Memory is no storage: if the system does not let go of the file, nothing is said.
     path = Path(folder) / "cold"
     noise = np.random.default_rng(2).integers(0, 256, _COLD_NBYTES, np.uint8)
     path.write_bytes(noise.tobytes())

@@ -58,10 +58,8 @@ def read(
 
 
 def _usual(shape: tuple[int, ...], itemsize: int) -> Iterator[Asked]:
-    """Give the patterns that are meant if none is stated, those that `inspect` judges by.
-
-    See `chunkwise.model.chunk_shape.usual`.
-    """
+    """Give the patterns that are meant if none is stated, those that `inspect` judges by."""
+    # See `chunkwise.model.chunk_shape.usual`.
     for one in meant_where_none_is_stated(shape, itemsize):
         word, drawn = format_shape(one.block), one.operations is not None
         text = f"random:{one.operations}:{word}" if drawn else word

@@ -276,11 +276,9 @@ def _codec(filters: str, tries: Sequence[_Try]) -> Codec:
 
 
 def _line(points: Sequence[tuple[int, float]]) -> Speed:
-    """Return the seconds of a chunk and of a byte, from seconds by bytes.
-
-    The largest chunks tell of bytes, the smallest of what is left: a line through two points
-    that were measured apart would tell of noise.
-    """
+    """Return the seconds of a chunk and of a byte, from seconds by bytes."""
+    # The largest chunks tell of bytes, the smallest of what is left: a line through two points
+    # that were measured apart would tell of noise.
     small, large = min(points), max(points)
     nbyte_s = large[1] / max(1, large[0])
     return Speed(max(0.0, small[1] - small[0] * nbyte_s), nbyte_s)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Final
 
 from rich.console import Console
@@ -52,35 +53,25 @@ def show(advice: Advice, console: Console, tools: Sequence[str] = ()) -> None:
 
 
 def _before_and_after(advice: Advice) -> Table:
+    found, before = advice.patterns, advice.present_nbytes
+    columns = {"then": [_seconds(one.best, one.best_model_s) for one in found]}
+    if before is not None:
+        now = [_seconds(one.present, one.present_model_s) for one in found]
+        speed = ["-" if one.gain is None else format_speed(one.gain) for one in found]
+        columns = {"now": now, **columns, "speed": speed}
+        after = ("" if advice.leave else "~") + format_size(advice.best_nbytes)
+        gain = format_speed(before / max(1, advice.best_nbytes))
+        for column, size in zip(columns.values(), (format_size(before), after, gain), strict=True):
+            column.append(size)
+    if any(one.ours is not None for one in found):
+        columns["by chunkwise, now"] = [_seconds(one.ours, None) for one in found]
     table = plain_table(gap=2)
     table.add_column("pattern", overflow="fold", max_width=24)
-    if advice.present is not None:
-        table.add_column("now", justify="right", no_wrap=True)
-    table.add_column("then", justify="right", no_wrap=True)
-    if advice.present is not None:
-        table.add_column("speed", justify="right", no_wrap=True)
-    by_ours = any(one.ours is not None for one in advice.patterns)
-    if by_ours:
-        table.add_column("by chunkwise, now", justify="right", no_wrap=True)
-    for one in advice.patterns:
-        row: list[Hung | Text] = [Hung(_named(one))]
-        if advice.present is not None:
-            row.append(Text(_seconds(one.present, one.present_model_s)))
-        row.append(Text(_seconds(one.best, one.best_model_s)))
-        if advice.present is not None:
-            row.append(Text("-" if one.gain is None else format_speed(one.gain)))
-        if by_ours:
-            row.append(Text(_seconds(one.ours, None)))
-        table.add_row(*row)
-    if advice.present_nbytes is not None:
-        gain = advice.present_nbytes / max(1, advice.best_nbytes)
-        size = [
-            Text("size"),
-            Text(format_size(advice.present_nbytes)),
-            Text(("" if advice.leave else "~") + format_size(advice.best_nbytes)),
-            Text(format_speed(gain)),
-        ]
-        table.add_row(*size, *([Text("")] if by_ours else []))
+    for title in columns:
+        table.add_column(title, justify="right", no_wrap=True)
+    names = [*map(_named, found), *(["size"] if before is not None else [])]
+    for name, *texts in zip_longest(names, *columns.values(), fillvalue=""):
+        table.add_row(Hung(name), *map(Text, texts))
     return table
 
 
@@ -118,19 +109,16 @@ def _front(advice: Advice) -> Table:
     widest = max(math.log10(2), math.log10(slowest / fastest) if fastest else 1.0)
     for one, seconds in zip(advice.front, drawn, strict=True):
         share = math.log10(seconds / fastest) / widest if fastest else 0.0
+        read = ("" if one.measured else "~") + format_seconds(one.read_s) if one.read_s else "-"
         mark = "*" if one.layout == advice.best else " "
         table.add_row(
             Text(f"{mark}{_layout(one)}"),
-            Text(_choice(one.read_s, one.measured) + (" once" if one.repeats == 1 < most else "")),
+            Text(read + (" once" if one.repeats == 1 < most else "")),
             Text(bar(share, _BAR)),
             Text(format_seconds(one.write_s)),
             Text(format_size(one.nbytes)),
         )
     return table
-
-
-def _choice(seconds: float, measured: bool) -> str:
-    return ("" if measured else "~") + format_seconds(seconds) if seconds else "-"
 
 
 def _layout(one: FrontPoint) -> str:
@@ -139,7 +127,8 @@ def _layout(one: FrontPoint) -> str:
 
 
 def _lines(advice: Advice, console: Console, tools: Sequence[str]) -> None:
-    wanted = [fix for fix in advice.fixes if _is_wanted(fix, tools)]
+    first = () if tools else _FIRST
+    wanted = [fix for fix in advice.fixes if _is_named(fix, tools) or fix.tool in first]
     if wanted:
         console.print()
         say(console, "To have it so (a copy; the file is not changed):")
@@ -157,10 +146,6 @@ def _lines(advice: Advice, console: Console, tools: Sequence[str]) -> None:
             if fix.text not in shown:
                 _fix(console, fix)
             shown.add(fix.text)
-
-
-def _is_wanted(fix: Fix, tools: Sequence[str]) -> bool:
-    return _is_named(fix, tools) or (not tools and fix.tool in _FIRST)
 
 
 def _is_named(fix: Fix, tools: Sequence[str]) -> bool:

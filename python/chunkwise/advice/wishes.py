@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import dataclass
 from typing import Final, cast
 
-from chunkwise import _native
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline
 from chunkwise.grammar.parameters import carried
@@ -14,6 +12,7 @@ from chunkwise.model.layout import Layout
 from chunkwise.model.readability import program
 from chunkwise.model.readers import CHUNKWISE, Reader, reader, this_process
 from chunkwise.model.search import OBJECTIVES, Objective
+from chunkwise.remedy.tools import H5REPACK_FILTERS, can_encode, names
 from chunkwise.words import offered
 
 # Filters that every build of libhdf5, and all programs built on it, can read.
@@ -63,22 +62,15 @@ def read(objective: str, reader_name: str | None) -> Wishes:
     reader_name = _ALSO_CALLED.get(reader_name or "", reader_name)
     if objective not in OBJECTIVES:
         raise UsageError(f"no objective is called '{objective}'{offered(objective, OBJECTIVES)}")
-    named, who, title = _reader(reader_name)
-    return Wishes(cast("Objective", objective), who, named, title, reader_name)
-
-
-def _reader(name: str | None) -> tuple[str, Reader, str]:
-    """Return who reads: as bench calls it, its cache, and in words."""
-    who = this_process() if name is None else reader(name)
-    return (CHUNKWISE if name == CHUNKWISE else "libhdf5"), who, who.title
+    who = this_process() if reader_name is None else reader(reader_name)
+    named = CHUNKWISE if reader_name == CHUNKWISE else "libhdf5"
+    return Wishes(cast("Objective", objective), who, named, who.title, reader_name)
 
 
 def pipelines(wishes: Wishes, present: Layout | None, itemsize: int) -> list[str]:
-    """List the filters that may be chosen, the most wanted first; the present ones among them.
-
-    Those that every libhdf5 reads; others only for chunkwise, or where the dataset has such a
-    filter already, so that whoever reads it has the plugin.
-    """
+    """List the filters that may be chosen, the most wanted first; the present ones among them."""
+    # Those that every libhdf5 reads; others only for chunkwise, or where the dataset has such a
+    # filter already, so that whoever reads it has the plugin.
     found = [present.filters] if present is not None and present.chunks is not None else []
     if found and not isinstance(same := carried(Pipeline.parse(found[0])), str):
         found.append(str(same))
@@ -90,20 +82,20 @@ def pipelines(wishes: Wishes, present: Layout | None, itemsize: int) -> list[str
     if itemsize == 1:
         # There is nothing to shuffle.
         wanted = [_without_shuffle(text) for text in wanted]
-    checked = present is not None and "fletcher32" in _names(present.filters)
+    checked = present is not None and "fletcher32" in names(present.filters)
     for text in wanted:
         # A checksum that somebody asked for stays.
-        filters = text if not checked else _with_checksum(text)
-        if _can_be_had(filters) and _is_read_by(filters, wishes.program):
+        filters = text
+        if checked:
+            filters = "fletcher32" if text == "none" else f"{text}+fletcher32"
+        if all(map(can_encode, names(filters))) and _is_read_by(filters, wishes.program):
             found.append(str(Pipeline.parse(filters)))
     return list(dict.fromkeys(found))
 
 
 def barred(present: Layout) -> frozenset[str]:
-    """Return pipelines that stay where they are, but are given to no other chunks.
-
-    They would round values again, or have parameters that belong to the chunks.
-    """
+    """Return pipelines that stay where they are, but are given to no other chunks."""
+    # They would round values again, or have parameters that belong to the chunks.
     own = Pipeline.parse(present.filters)
     return frozenset() if carried(own) == own else frozenset((present.filters,))
 
@@ -112,8 +104,7 @@ def plugins_may_be_used(wishes: Wishes, present: Layout | None) -> bool:
     """Whether filters that come as plugins may be chosen."""
     if wishes.reader_name == CHUNKWISE:
         return True
-    usual = {"deflate", "shuffle", "fletcher32", "szip", "nbit", "scaleoffset", "lzf"}
-    return present is not None and not _names(present.filters) <= usual
+    return present is not None and not names(present.filters) <= {*H5REPACK_FILTERS, "lzf"}
 
 
 def _is_read_by(filters: str, name: str | None) -> bool:
@@ -121,25 +112,9 @@ def _is_read_by(filters: str, name: str | None) -> bool:
     if name is None or name == CHUNKWISE:
         return True
     who = program(name)
-    return all(who.reads_filter(one) == "yes" for one in _names(filters))
+    return all(who.reads_filter(one) == "yes" for one in names(filters))
 
 
 def _without_shuffle(filters: str) -> str:
     kept = (one for one in Pipeline.parse(filters).filters if one.name != "shuffle")
     return str(Pipeline(tuple(kept)))
-
-
-def _with_checksum(filters: str) -> str:
-    return "fletcher32" if filters == "none" else f"{filters}+fletcher32"
-
-
-def _names(filters: str) -> set[str]:
-    return {one.name for one in Pipeline.parse(filters).filters}
-
-
-def _can_be_had(filters: str) -> bool:
-    """Whether libhdf5 has the filters here, and chunkwise writes them."""
-    known = {one["name"] for one in _native.filters().values() if one["encoded"]}
-    usual = {"deflate", "shuffle", "fletcher32"}
-    plugin = _names(filters) - usual
-    return plugin <= known and (not plugin or importlib.util.find_spec("hdf5plugin") is not None)

@@ -121,19 +121,14 @@ def showing(as_json: bool, ends: Ending, files: int = 1) -> Iterator[Unshown]:
         yield Unshown(ends)
         return
     # Here, as it takes a twentieth of a second.
-    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.progress import BarColumn, TextColumn
 
-    from chunkwise.cli.terminal import for_messages
+    from chunkwise.cli.progress import bar
 
-    bar = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=_BAR_WIDTH),
-        TextColumn("{task.fields[said]}", markup=False),
-        console=for_messages(),
-        transient=True,
-    )
-    with bar:
-        yield Shown(bar, ends)
+    said = TextColumn("{task.fields[said]}", markup=False)
+    words = TextColumn("{task.description}", markup=False)
+    with bar(words, BarColumn(bar_width=_BAR_WIDTH), said) as shown:
+        yield Shown(shown, ends)
 
 
 files_from_option = click.option(
@@ -278,10 +273,8 @@ class Chosen:
 
 
 def choose(command: str, given: Chosen, *, several: bool) -> Chosen:
-    """Decide which files are meant, and what OUT is.
-
-    With `several` files may be named, and not only found in folders.
-    """
+    """Decide which files are meant, and what OUT is."""
+    # With `several` files may be named, and not only found in folders.
     arguments, out, in_place = given.arguments, given.out, given.in_place
     if not arguments and given.files_from is None:
         raise UsageError(f"name a file, as in: chunkwise {command} IN OUT")

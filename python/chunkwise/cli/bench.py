@@ -5,18 +5,10 @@ from __future__ import annotations
 import click
 
 from chunkwise import measure
+from chunkwise.cli import values
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import following
 from chunkwise.cli.terminal import for_results
-from chunkwise.cli.values import (
-    Count,
-    Duration,
-    Renamed,
-    followed,
-    listed,
-    shapes_listed,
-    trace_option,
-)
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
 from chunkwise.measure import render
@@ -61,7 +53,7 @@ def _properties() -> str:
     "'list:FILE'. Behind a block its order: @f, @1,0,2, @random. May be repeated.  [default: one "
     "step, one line along the slowest dimension, all]",
 )
-@trace_option
+@values.trace_option
 @click.option(
     "--operation",
     metavar="OPERATION,...",
@@ -132,7 +124,7 @@ def _properties() -> str:
 )
 @click.option(
     "--repeat",
-    type=Count(),
+    type=values.Count(),
     default=DEFAULT_REPEAT,
     show_default=True,
     help="Measure each combination this often, if the time is enough.",
@@ -140,9 +132,9 @@ def _properties() -> str:
 @click.option(
     "--budget",
     "seconds",
-    cls=Renamed,
+    cls=values.Renamed,
     former="--seconds",
-    type=Duration(),
+    type=values.Duration(),
     default=f"{DEFAULT_SECONDS:g}s",
     show_default=True,
     help="Time for the whole run, as in 40s or 5min; what would take longer is estimated and "
@@ -183,10 +175,10 @@ def command(
     by h5py and by chunkwise at their defaults, within 30 seconds.
     """
     if trace is not None:
-        dataset, access = followed(trace, file, dataset, access)
+        dataset, access = values.followed(trace, file, dataset, access)
     given = {"access": access} if access else {}
     given |= {
-        name.replace("_", "-"): (shapes_listed if name == "chunk" else listed)(text)
+        name.replace("_", "-"): (values.shapes_listed if name == "chunk" else values.listed)(text)
         for name, text in axes.items()
         if text is not None
     }
@@ -214,9 +206,9 @@ def command(
 
 
 def _property(text: str) -> tuple[str, tuple[str, ...]]:
-    name, equals, values = text.partition("=")
+    name, equals, listed = text.partition("=")
     if not equals or name not in PROPERTY_AXES:
         raise UsageError(
             f"--set {text}: write NAME=VALUE,... with a name of {', '.join(PROPERTY_AXES)}"
         )
-    return name, listed(values)
+    return name, values.listed(listed)

@@ -83,10 +83,8 @@ class LazyGroup(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; tell a closed pipe from other errors.
-
-        Click and rich, which come next, both end the process with code 1.
-        """
+        """Run the command; tell a closed pipe from other errors."""
+        # Click and rich, which come next, both end the process with code 1.
         try:
             return super().invoke(ctx)
         except BrokenPipeError:

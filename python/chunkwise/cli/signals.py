@@ -69,11 +69,9 @@ def ending() -> Iterator[Ending]:
 
 @contextmanager
 def leaving() -> Iterator[None]:
-    """End the process at once if a file could not be written.
-
-    By then what was half-written is removed.  What libhdf5 could not write on a full disk it
-    did not close either, and would look at once more as the process ends, and crash.
-    """
+    """End the process at once if a file could not be written."""
+    # By then what was half-written is removed.  What libhdf5 could not write on a full disk it did
+    # not close either, and would look at once more as the process ends, and crash.
     try:
         yield
     except CannotWriteError as wrong:

@@ -13,7 +13,6 @@ from typing import Final
 from chunkwise.advice.api import advise
 from chunkwise.errors import ChunkwiseError
 from chunkwise.inspection.facts import FileFacts
-from chunkwise.inspection.stated import can_be_chunked
 from chunkwise.model.layout import Layout
 from chunkwise.names import printable
 
@@ -35,7 +34,7 @@ def proved(
     found = [
         (one.dataset.logical_nbytes or 0, one.path)
         for one in facts.objects
-        if one.dataset is not None and not one.dataset.is_scale and can_be_chunked(one.dataset)
+        if one.dataset is not None and not one.dataset.is_scale and one.dataset.can_be_chunked
     ]
     largest = [path for nbytes, path in sorted(found, reverse=True) if nbytes >= _SMALL_NBYTES]
     layouts: dict[str, Layout] = {}

@@ -27,8 +27,7 @@ from chunkwise.newfile.publish import noting_it_stays
 from chunkwise.newfile.target import ConvertedPlace, Identity, Place
 from chunkwise.newfile.target import choose as where
 from chunkwise.proof.conversion import as_proved_netcdf4
-from chunkwise.remedy.records import Examine
-from chunkwise.remedy.spelling import in_short
+from chunkwise.remedy.lines import examine
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.progress import Watch
 from chunkwise.repacking.records import Summary
@@ -211,7 +210,7 @@ def _require_whole(facts: FileFacts) -> None:
             where = f"{printable(facts.path)}: {printable(finding.path or '/')}"
             raise kinds[finding.verdict](
                 f"{where}: {finding.verdict}: {finding.summary} What is readable is saved by: "
-                f"{in_short(Examine(facts.path, salvage=True))}"
+                f"{examine(facts.path, salvage=True).text}"
             )
 
 

@@ -11,14 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from chunkwise.errors import UsageError
-from chunkwise.grammar.codecs import (
-    ALIASES,
-    CODECS,
-    CODECS_BY_ID,
-    CdValues,
-    Options,
-    user_defined,
-)
+from chunkwise.grammar import codecs
 from chunkwise.grammar.numbered import given
 
 if TYPE_CHECKING:
@@ -44,13 +37,13 @@ class Filter:
     name: str  # ``deflate`` and its like, or ``filter-32123`` for a filter that has no name here
     # As written after the name: ``("nn", 32)``.  For a filter without a name, its cd_values, as
     # given to ``H5Pset_filter``.
-    options: Options = ()
+    options: codecs.Options = ()
     # ``fast`` for ``deflate:fast``: level 1 in the file, by whichever encoder is the fastest where
     # chunkwise writes.  Otherwise ``as-stated``.
     effort: Effort = "as-stated"
 
     def __post_init__(self) -> None:
-        fast = ALIASES.get(self.name, self.name) == _FAST[0] and self.options == ("fast",)
+        fast = codecs.ALIASES.get(self.name, self.name) == _FAST[0] and self.options == ("fast",)
         name, options = _FAST if fast else _checked(self.name, self.options)
         if fast:
             object.__setattr__(self, "effort", "fast")
@@ -69,9 +62,9 @@ class Filter:
         return cls(name, tuple(int(w) if _NUMBER.fullmatch(w) else w for w in written))
 
     @classmethod
-    def from_cd(cls, filter_id: int, cd_values: CdValues) -> Filter:
+    def from_cd(cls, filter_id: int, cd_values: codecs.CdValues) -> Filter:
         """Make a filter from what a file stores."""
-        codec = CODECS_BY_ID.get(filter_id)
+        codec = codecs.CODECS_BY_ID.get(filter_id)
         options = codec.from_cd(cd_values) if codec else None
         if codec is None or options is None:
             return cls(f"filter-{filter_id}", given(filter_id, cd_values))
@@ -80,33 +73,33 @@ class Filter:
     @property
     def filter_id(self) -> int:
         """HDF5's number for the filter (``H5Z_filter_t``)."""
-        codec = CODECS.get(self.name)
+        codec = codecs.CODECS.get(self.name)
         return codec.filter_id if codec else int(self.name.partition("-")[2])
 
     @property
-    def cd_values(self) -> CdValues:
+    def cd_values(self) -> codecs.CdValues:
         """Client data values to give to ``H5Pset_filter``."""
-        codec = CODECS.get(self.name)
+        codec = codecs.CODECS.get(self.name)
         return codec.to_cd(self.options) if codec else tuple(map(int, self.options))
 
     @property
     def compresses(self) -> bool:
         """Whether it looks for what can be said in fewer bytes; one without a name does not."""
-        codec = CODECS.get(self.name)
+        codec = codecs.CODECS.get(self.name)
         return codec is not None and codec.compresses(self.options)
 
     def __str__(self) -> str:
         if self.effort == "fast":
             return f"{self.name}:fast"
-        if self.name in CODECS:
+        if self.name in codecs.CODECS:
             return ":".join((self.name, *map(str, self.options)))
         return ":".join(filter(None, (self.name, ",".join(map(str, self.options)))))
 
 
-def _checked(name: str, options: Options) -> tuple[str, Options]:
+def _checked(name: str, options: codecs.Options) -> tuple[str, codecs.Options]:
     """A name and its options in full, or a UsageError that says how to write them."""
-    name = ALIASES.get(name, name)
-    codec = CODECS.get(name)
+    name = codecs.ALIASES.get(name, name)
+    codec = codecs.CODECS.get(name)
     if codec is not None:
         full = codec.canonical(options)
         if full is None:
@@ -115,7 +108,7 @@ def _checked(name: str, options: Options) -> tuple[str, Options]:
         return name, full
     numbered = _NUMBERED.fullmatch(name)
     if numbered is None:
-        known = [*CODECS, *ALIASES]
+        known = [*codecs.CODECS, *codecs.ALIASES]
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"known are none, {', '.join(known)}"
         raise UsageError(f"unknown filter {name!r}: {hint}")
@@ -183,7 +176,7 @@ class Pipeline:
                 dcpl.set_szip(*one.cd_values)
             else:
                 # As h5py gives to unknown filters, too.
-                codec = CODECS.get(one.name)
+                codec = codecs.CODECS.get(one.name)
                 is_optional = codec is None or codec.optional
                 flag = h5z.FLAG_OPTIONAL if is_optional else h5z.FLAG_MANDATORY
                 dcpl.set_filter(one.filter_id, flag, one.cd_values)
@@ -217,8 +210,10 @@ class Pipeline:
 
 def _h5repack_word(one: Filter) -> str | None:
     """What h5repack calls a filter with its options."""
-    codec = CODECS.get(one.name)
-    return codec.h5repack(one.options) if codec else user_defined(one.filter_id, one.cd_values)
+    codec = codecs.CODECS.get(one.name)
+    return (
+        codec.h5repack(one.options) if codec else codecs.user_defined(one.filter_id, one.cd_values)
+    )
 
 
 def _can_encode(filter_id: int) -> bool:
@@ -240,7 +235,7 @@ def _require_encoder(one: Filter) -> None:
         installed = True
     if _can_encode(one.filter_id):
         return
-    if one.name in CODECS and not installed:
+    if one.name in codecs.CODECS and not installed:
         remedy = "pip install hdf5plugin"
     else:
         remedy = "put the folder of its plugin in HDF5_PLUGIN_PATH"

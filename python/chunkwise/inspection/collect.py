@@ -8,31 +8,68 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import h5py
-from h5py import h5a, h5d, h5s, h5z
+import numpy as np
+from h5py import h5a, h5d, h5o, h5p, h5s, h5t, h5z
 
-from chunkwise.errors import CorruptDataError
+from chunkwise._lib import library
+from chunkwise.errors import CorruptDataError, LeadsOutsideError
 from chunkwise.files.causes import cause_of, has_checksum
 from chunkwise.files.dimensions import is_scale
-from chunkwise.files.objects import HDF5_ERRORS, Address, Entry, hdf5_reason
+from chunkwise.files.leading import Bounds
+from chunkwise.files.objects import (
+    HDF5_ERRORS,
+    Address,
+    Entry,
+    decode_name,
+    encode_name,
+    hdf5_reason,
+)
 from chunkwise.files.opening import has_variable_length
+from chunkwise.files.stored import read_fill
 from chunkwise.grammar import Pipeline
 from chunkwise.inspection.attributes import unreadable_attributes
-from chunkwise.inspection.chunks import chunk_facts
 from chunkwise.inspection.datatypes import byte_order, describe
 from chunkwise.inspection.dimensions import dimension_names
-from chunkwise.inspection.facts import DatasetFacts, Layout, ObjectFacts
-from chunkwise.inspection.fill import allocation_time, fill_time, fill_value
-from chunkwise.inspection.links import is_dangling
-from chunkwise.inspection.sources import sources
+from chunkwise.inspection.facts import ChunkFacts, DatasetFacts, Layout, ObjectFacts
+from chunkwise.inspection.sources import places, sources
 from chunkwise.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from chunkwise._native import ChunkCensus
 
 _LAYOUTS: dict[int, Layout] = {
     h5d.CHUNKED: "chunked",
     h5d.CONTIGUOUS: "contiguous",
     h5d.COMPACT: "compact",
     h5d.VIRTUAL: "virtual",
+}
+# H5D_chunk_index_t
+_INDEXES: Final = {
+    0: "v1 B-tree",
+    1: "single chunk",
+    2: "implicit",
+    3: "fixed array",
+    4: "extensible array",
+    5: "v2 B-tree",
+}
+# A value longer than this tells a reader nothing more: compounds may have a thousand members.
+_LONGEST: Final = 100
+# A fill value lies in the object header, whose messages have a 16-bit size.
+_LARGEST_NBYTES: Final = 1 << 16
+FILL_TIMES: Final = {
+    h5d.FILL_TIME_ALLOC: "alloc",
+    h5d.FILL_TIME_NEVER: "never",
+    h5d.FILL_TIME_IFSET: "if set",
+}
+ALLOCATION_TIMES: Final = {
+    h5d.ALLOC_TIME_DEFAULT: "default",
+    h5d.ALLOC_TIME_EARLY: "early",
+    h5d.ALLOC_TIME_LATE: "late",
+    h5d.ALLOC_TIME_INCR: "incremental",
 }
 
 
@@ -157,3 +194,116 @@ def is_available(code: int) -> bool:
     """Tell whether HDF5 has a filter."""
     # Asking may search the plugin folders, hence once for each filter.
     return bool(h5z.filter_avail(code))
+
+
+def chunk_facts(
+    dataset: h5d.DatasetID, shape: tuple[int, ...], chunk: tuple[int, ...], itemsize: int
+) -> tuple[ChunkFacts, int | None]:
+    """Collect where the chunks of a chunked dataset are, from its index alone."""
+    found = library().chunk_census(dataset.id)
+    return facts_of_census(found, shape, chunk, itemsize), found["stored_nbytes"]
+
+
+def facts_of_census(
+    found: ChunkCensus, shape: tuple[int, ...], chunk: tuple[int, ...], itemsize: int
+) -> ChunkFacts:
+    """Say how chunks lie of which a census was taken."""
+    nbytes = math.prod(chunk) * itemsize
+    grid = math.prod(-(-n // c) for n, c in zip(shape, chunk, strict=True))
+    allocated = found["allocated"]
+    smallest, median, largest = found["sizes"] or (None, None, None)
+    # If chunks cannot be told apart, some are missing: count none of them as edges.
+    covered, pairs, adjacent, backward, span = found["placement"] or (None, 0, 0, 0, 0)
+    edge_nbytes = 0 if covered is None else allocated * nbytes - covered * itemsize
+    return ChunkFacts(
+        shape=chunk,
+        nbytes=nbytes,
+        grid=grid,
+        allocated=allocated,
+        index=_INDEXES.get(-1 if found["index_type"] is None else found["index_type"]),
+        smallest_nbytes=smallest,
+        median_nbytes=median,
+        largest_nbytes=largest,
+        unfiltered=found["unfiltered"],
+        masked=found["masked"],
+        edge_nbytes=edge_nbytes,
+        pairs=pairs,
+        adjacent=adjacent,
+        backward=backward,
+        span_nbytes=span,
+        order_known=found["placement"] is not None,
+    )
+
+
+def is_dangling(file: h5py.File, entry: Entry) -> bool:
+    """Tell whether a link leads nowhere, as libhdf5 follows it (H5Oexists_by_name)."""
+    if entry.kind not in ("soft_link", "external_link"):
+        return False
+    name, link = str(file.filename), encode_name(entry.path.rpartition("/")[2])
+    try:
+        Bounds(name, name).check_path(entry.group, link)
+        return not h5o.exists_by_name(entry.group, link)
+    except LeadsOutsideError:
+        # To a pipe, say: opening it might never end.  A folder is no file at all.
+        target, own = (entry.target or "").partition(":")[0], Path(name).absolute()
+        return any(one.is_dir() for one in places(target, own, "HDF5_EXT_PREFIX"))
+    except HDF5_ERRORS:
+        return True
+
+
+# --- fill values -----------------------------------------------------------------------
+
+
+def fill_value(dcpl: h5p.PropDCID, datatype: h5t.TypeID) -> str:
+    """Say the fill value (H5Pfill_value_defined, H5Pget_fill_value)."""
+    try:
+        defined = dcpl.fill_value_defined()
+        if defined == h5d.FILL_VALUE_UNDEFINED:
+            return "undefined"
+        if defined == h5d.FILL_VALUE_DEFAULT:
+            return "default"
+        dtype = datatype.dtype
+        if dtype.subdtype is not None or dtype.itemsize > _LARGEST_NBYTES:
+            # NumPy merges an array type into the array's own shape, and h5py loses it.
+            return "set"
+        value = np.zeros(1, dtype)
+        read_fill(dcpl, datatype, value)
+    except HDF5_ERRORS:
+        return "set"
+    return in_words(value[0], dtype)
+
+
+def in_words(value: Any, dtype: np.dtype[Any]) -> str:
+    """Say a fill value that is set."""
+    words = _words(value, dtype)
+    return words if len(words) <= _LONGEST else words[: _LONGEST - 3] + "..."
+
+
+def fill_time(dcpl: h5p.PropDCID) -> str:
+    """Say when the fill value is written (H5Pget_fill_time): ``never``, ``alloc``, ``if set``."""
+    return FILL_TIMES[dcpl.get_fill_time()]
+
+
+def allocation_time(dcpl: h5p.PropDCID) -> str:
+    """Say when space is allocated (H5Pget_alloc_time): ``early``, ``late``, ``incremental``."""
+    return ALLOCATION_TIMES[dcpl.get_alloc_time()]
+
+
+def _words(value: Any, dtype: np.dtype[Any]) -> str:
+    if dtype.names is not None:
+        members = (f"{name}: {_words(value[name], dtype[name])}" for name in dtype.names)
+        return "{" + ", ".join(members) + "}"
+    if dtype.subdtype is not None:
+        return (
+            "["
+            + ", ".join(_words(each, dtype.subdtype[0]) for each in value.flat[:_LONGEST])
+            + "]"
+        )
+    if isinstance(value, bytes):
+        return f"'{decode_name(bytes(value))}'"
+    if dtype.kind == "V":
+        return f"0x{value.tobytes().hex()}"
+    if dtype.kind == "O":
+        return "set"
+    names = h5py.check_enum_dtype(dtype) or {}
+    return next((name for name, number in names.items() if number == value), str(value))

@@ -105,14 +105,11 @@ def _compound(datatype: h5t.TypeCompoundID) -> str:
         for i in range(datatype.get_nmembers())
     ]
     names = [name for name, _ in members]
-    if names == ["r", "i"] and _ieee_pair(members[0][1], members[1][1]):
+    kinds = [kind for _, kind in members]
+    # How h5py and most others write complex numbers.
+    if names == ["r", "i"] and isinstance(kinds[0], h5t.TypeFloatID) and kinds[0].equal(kinds[1]):
         return f"complex{8 * datatype.get_size()}"
     return "compound{" + ", ".join(f"{name}: {describe(kind)}" for name, kind in members) + "}"
-
-
-def _ieee_pair(real: h5t.TypeID, imaginary: h5t.TypeID) -> bool:
-    """Recognise how h5py and most others write complex numbers."""
-    return isinstance(real, h5t.TypeFloatID) and bool(real.equal(imaginary))
 
 
 def _reference(datatype: h5t.TypeReferenceID) -> str:

@@ -8,23 +8,15 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from h5py import h5pl
 
-from chunkwise.files.filters import (
-    IN_HDF5PLUGIN,
-    PACKAGES,
-    REGISTERED,
-    RESERVED,
-    Hdf5plugin,
-    find_hdf5plugin,
-    plugins_load,
-    rare,
-)
+from chunkwise.files import filters
 from chunkwise.files.objects import HDF5_ERRORS, printable
-from chunkwise.remedy.records import BringFilter
+from chunkwise.remedy.fix import Fix
+from chunkwise.remedy.lines import bring_filter, import_filter, install
 from chunkwise.words import counted
 
 # Plugins that netCDF-C builds and installs where their libraries are found.
@@ -60,9 +52,9 @@ class Diagnosis:
     loading: bool  # False where ``HDF5_PLUGIN_PRELOAD=::`` forbids plugins
     # Whether the Python package hdf5plugin of this environment brings it: ``absent`` (not
     # installed), ``without it``, ``not imported``, ``imported``.
-    hdf5plugin: Hdf5plugin
+    hdf5plugin: filters.Hdf5plugin
     reason: str  # Why it is lacking, as a part of a sentence
-    remedies: tuple[BringFilter, ...]  # The likeliest first; empty if nobody is known to bring it
+    remedies: tuple[Fix, ...]  # The likeliest first; empty if nobody is known to bring it
 
     @property
     def title(self) -> str:
@@ -74,7 +66,7 @@ class Diagnosis:
     @property
     def searched(self) -> str:
         """Where libhdf5 looked, as a sentence; empty for a filter of its own."""
-        if self.filter_id in RESERVED or not self.loading:
+        if self.filter_id in filters.RESERVED or not self.loading:
             return ""
         if not self.folders:
             return "libhdf5 has no folder to look for plugins."
@@ -88,12 +80,12 @@ class Diagnosis:
 
 def diagnose(filter_id: int) -> Diagnosis:
     """Find out why a filter is lacking and what brings it."""
-    package = find_hdf5plugin(filter_id)
-    loading = plugins_load()
+    package = filters.find_hdf5plugin(filter_id)
+    loading = filters.plugins_load()
     reason, remedies = _explain(filter_id, package, loading)
     return Diagnosis(
         filter_id=filter_id,
-        name=REGISTERED.get(filter_id),
+        name=filters.REGISTERED.get(filter_id),
         folders=plugin_folders(),
         loading=loading,
         hdf5plugin=package,
@@ -102,18 +94,16 @@ def diagnose(filter_id: int) -> Diagnosis:
     )
 
 
-def means_of(packages: Set[Hdf5plugin], *, natively: bool) -> list[str]:
+def means_of(packages: Set[filters.Hdf5plugin], *, natively: bool) -> list[str]:
     """Name what is installed and reads data whose filters libhdf5 lacks."""
     means = ["chunkwise.open"] if natively else []
     return means + (["h5py after 'import hdf5plugin'"] if packages == {"not imported"} else [])
 
 
 def plugin_folders() -> tuple[PluginFolder, ...]:
-    """List where libhdf5 looks for plugins (H5PLsize, H5PLget), in its order.
-
-    ``HDF5_PLUGIN_PATH`` replaces the library's own folders, and is read once, when the
-    library is loaded.
-    """
+    """List where libhdf5 looks for plugins (H5PLsize, H5PLget), in its order."""
+    # ``HDF5_PLUGIN_PATH`` replaces the library's own folders, and is read once, when the library
+    # is loaded.
     try:
         paths = [h5pl.get(i) for i in range(h5pl.size())]
     except HDF5_ERRORS:
@@ -132,48 +122,48 @@ def _folder(path: bytes) -> PluginFolder:
 
 
 def _explain(
-    filter_id: int, package: Hdf5plugin, loading: bool
-) -> tuple[str, tuple[BringFilter, ...]]:
+    filter_id: int, package: filters.Hdf5plugin, loading: bool
+) -> tuple[str, tuple[Fix, ...]]:
     """Give the reason why a filter is lacking, and what helps."""
-    if filter_id in RESERVED:
+    if filter_id in filters.RESERVED:
         return _explain_builtin(filter_id)
     by_netcdf = filter_id in _IN_NETCDF_C and shutil.which("nc-config") is not None
-    netcdf = (BringFilter("netcdf"),) if by_netcdf else ()
+    netcdf = (bring_filter("netcdf"),) if by_netcdf else ()
     if not loading:
         # hdf5plugin registers its filters itself, and is not held up by that.
-        imported = (BringFilter("import"),) if package == "not imported" else ()
+        imported = (import_filter(),) if package == "not imported" else ()
         return (
             "HDF5_PLUGIN_PRELOAD=:: in the environment forbids plugins",
-            (BringFilter("allow"), *imported),
+            (bring_filter("allow"), *imported),
         )
     if package == "not imported":
         return (
             "hdf5plugin, which brings it, is installed and not imported",
-            (BringFilter("import"), BringFilter("tools"), *netcdf),
+            (import_filter(), bring_filter("tools"), *netcdf),
         )
     if package == "imported":
         return (
             "hdf5plugin is imported and its plugin does not load in this libhdf5",
-            (BringFilter("again"), *netcdf),
+            (bring_filter("again"), *netcdf),
         )
-    if filter_id in IN_HDF5PLUGIN:
+    if filter_id in filters.IN_HDF5PLUGIN:
         old = "the hdf5plugin installed here is too old to bring it"
         reason = (
             old if package == "without it" else "hdf5plugin, which brings it, is not installed"
         )
-        found = (BringFilter("install"), BringFilter("import"), BringFilter("tools"))
+        found = (bring_filter("install"), import_filter(), bring_filter("tools"))
         return reason, (*found, *netcdf)
-    if filter_id in PACKAGES:
-        other = PACKAGES[filter_id]
-        install = BringFilter("install", other.name, other.module)
-        return f"the package {other.name} brings it", (install, replace(install, how="import"))
-    return rare(filter_id), ()
+    if filter_id in filters.PACKAGES:
+        other = filters.PACKAGES[filter_id]
+        helps = (install(other.name), import_filter(other.module))
+        return f"the package {other.name} brings it", helps
+    return filters.rare(filter_id), ()
 
 
-def _explain_builtin(filter_id: int) -> tuple[str, tuple[BringFilter, ...]]:
+def _explain_builtin(filter_id: int) -> tuple[str, tuple[Fix, ...]]:
     needs = _BUILD_NEEDS.get(filter_id)
     if needs:
-        return (f"this libhdf5 was built without {needs}", (BringFilter("rebuild"),))
-    if filter_id in REGISTERED:
+        return (f"this libhdf5 was built without {needs}", (bring_filter("rebuild"),))
+    if filter_id in filters.REGISTERED:
         return "this libhdf5 was built without it", ()
     return "its number is reserved for libhdf5 itself: a newer one is needed", ()

@@ -30,11 +30,9 @@ Layout = Literal["chunked", "contiguous", "compact", "virtual", "external"]
 
 
 def entry_nbytes(rank: int) -> int:
-    """Return about how many bytes a stored chunk takes in the list of them.
-
-    Counted is an entry of a version 1 B-tree (HDF5 File Format Specification, III.A.1):
-    stored size and filter mask, an offset for each dimension and one more, an address.
-    """
+    """Return about how many bytes a stored chunk takes in the list of them."""
+    # Counted is an entry of a version 1 B-tree (HDF5 File Format Specification, III.A.1): stored
+    # size and filter mask, an offset for each dimension and one more, an address.
     return 24 + 8 * rank
 
 
@@ -242,6 +240,18 @@ class DatasetFacts:
     purpose: Purpose | None = None
     unlisted: str | None = None
 
+    @property
+    def is_placed(self) -> bool:
+        """Whether it has elements that lie in this file, at places that are known."""
+        if not self.shape or 0 in self.shape or self.unlisted:
+            return False
+        return self.layout in ("chunked", "contiguous")
+
+    @property
+    def can_be_chunked(self) -> bool:
+        """Whether it has elements of its own, and HDF5 tells how they lie."""
+        return self.is_placed and not self.variable_length
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectFacts:
@@ -307,12 +317,10 @@ class FormatFacts:
 
 @dataclass(frozen=True, slots=True)
 class MetadataFacts:
-    """What opening the file and listing everything in it reads.
+    """What opening the file and listing everything in it reads."""
 
-    The requests are those of a reader that fetches one structure after the other (an object
-    header, a node of an index), at least 512 bytes at a time, and keeps them.
-    """
-
+    # The requests are those of a reader that fetches one structure after the other (an object
+    # header, a node of an index), at least 512 bytes at a time, and keeps them.
     open_requests: int  # Reads to open the file and its root group
     open_nbytes: int
     list_requests: int  # All reads until each link, object header and attribute was seen

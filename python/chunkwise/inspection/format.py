@@ -40,19 +40,16 @@ def format_facts(
     path: str | os.PathLike[str] | None = None,
     type_versions: Mapping[str, int] | None = None,
 ) -> FormatFacts:
-    """Collect the settings of an open file; `type_versions` has those that are known, by path.
-
-    ``oldest_reader`` is a lower bound: releases before it certainly cannot open all of
-    `objects`.  It is drawn from the superblock's version (2 needs 1.8; 3 needs 1.10),
-    external and user-defined links (1.8), chunk indexes other than the v1 B-tree and
-    virtual datasets (1.10), chunks of 4 GiB and more (2.0), the versions of datasets' layout
-    messages (4 needs 1.10, 5 2.0, which writes them with ``libver="latest"``), and those of the
-    datatypes of datasets and named types (3 needs 1.8, 4 1.12, 5 2.0, which is also what
-    H5T_COMPLEX needs).  Not looked at: attributes, the versions of other header
-    messages, and filters, without which an object opens and its data cannot be read.
-    Paged file space does not count, since older releases may ignore the message that
-    declares it (its flags do not say ``fail if unknown``).
-    """
+    """Collect the settings of an open file; `type_versions` has those that are known, by path."""
+    # ``oldest_reader`` is a lower bound: releases before it certainly cannot open all of
+    # `objects`.  It is drawn from the superblock's version (2 needs 1.8; 3 needs 1.10), external
+    # and user-defined links (1.8), chunk indexes other than the v1 B-tree and virtual datasets
+    # (1.10), chunks of 4 GiB and more (2.0), the versions of datasets' layout messages (4 needs
+    # 1.10, 5 2.0, which writes them with ``libver="latest"``), and those of the datatypes of
+    # datasets and named types (3 needs 1.8, 4 1.12, 5 2.0, which is also what H5T_COMPLEX needs).
+    # Not looked at: attributes, the versions of other header messages, and filters, without which
+    # an object opens and its data cannot be read. Paged file space does not count, since older
+    # releases may ignore the message that declares it (its flags do not say ``fail if unknown``).
     fcpl = file.id.get_create_plist()
     strategy, persistent, _threshold = fcpl.get_file_space_strategy()
     superblock = read_superblock(file.filename if path is None else path)
@@ -60,9 +57,10 @@ def format_facts(
     open_here = bool(file.id.get_intent() & h5f.ACC_RDWR)
     # The mark of a file that this process has open for writing means nothing.
     flags = superblock.flags if superblock and not open_here else ()
+    series = (_OF_SUPERBLOCK[version], *_needed(file, version, objects, type_versions or {}))
     return FormatFacts(
         superblock_version=version,
-        oldest_reader=_oldest_reader(file, version, objects, type_versions or {}),
+        oldest_reader=max(series, key=_SERIES.index),
         userblock_nbytes=fcpl.get_userblock(),
         space_strategy=_STRATEGIES.get(strategy, f"unknown ({strategy})"),
         space_persistent=bool(persistent),
@@ -79,20 +77,6 @@ def free_nbytes(file: h5py.File) -> int:
         return int(file.id.get_freespace())
     except HDF5_ERRORS:
         return 0
-
-
-def _oldest_reader(
-    file: h5py.File,
-    version: int,
-    objects: tuple[ObjectFacts, ...],
-    type_versions: Mapping[str, int],
-) -> str:
-    newest = _OF_SUPERBLOCK[version]
-    for needed in _needed(file, version, objects, type_versions):
-        newest = max(newest, needed, key=_SERIES.index)
-        if newest == _SERIES[-1]:
-            break
-    return newest
 
 
 def _needed(

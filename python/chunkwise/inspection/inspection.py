@@ -9,17 +9,18 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import h5py
 from h5py import h5d, h5o
 
-from chunkwise.errors import CannotJudgeError, CorruptDataError, UsageError
+from chunkwise import _native
+from chunkwise.errors import CannotJudgeError, CorruptDataError, SelectionError, UsageError
 from chunkwise.files.answers import keep_samples, kept, kept_samples
+from chunkwise.files.around import Surroundings
 from chunkwise.files.mended import Mended, early_end, open_mended, refused
 from chunkwise.files.native import damaged_metadata, open_metadata
 from chunkwise.files.objects import HDF5_ERRORS, Entry, encode_name, walk
@@ -29,24 +30,18 @@ from chunkwise.files.unclosed import open_readable
 from chunkwise.handles.pending import flush_beside
 from chunkwise.inspection.collect import forget_filters, object_facts
 from chunkwise.inspection.dimensions import coordinates
-from chunkwise.inspection.facts import (
-    FileFacts,
-    FormatFacts,
-    MetadataFacts,
-    ObjectFacts,
-    SampleFacts,
-)
+from chunkwise.inspection.facts import FileFacts, FormatFacts, ObjectFacts, SampleFacts
 from chunkwise.inspection.findings import find
 from chunkwise.inspection.format import format_facts
 from chunkwise.inspection.native import listed, metadata_facts
 from chunkwise.inspection.patterns import pattern_facts
 from chunkwise.inspection.sampling import choose, take_sample
-from chunkwise.inspection.stated import can_be_chunked, of_each
 from chunkwise.model.purpose import NO_SIGNS, Axis, Kind, Signs, purpose
 from chunkwise.model.readers import Reader, everyone, reader
 from chunkwise.model.traffic import Pattern
 from chunkwise.names import is_url, printable, shown_url
 from chunkwise.patterns import question
+from chunkwise.patterns import stated as patterns_of
 from chunkwise.remote.opening import open_url
 from chunkwise.remote.urls import file_name, local_path
 from chunkwise.verdicts import Verdict
@@ -203,33 +198,48 @@ def inspect(
     >>> facts = chunkwise.inspect("model.nc")             # doctest: +SKIP
     >>> [(each.severity, each.code, each.path) for each in facts.findings]  # doctest: +SKIP
     """
-    served = everyone() if readers is None else tuple(map(_reader, readers))
+    named = everyone() if readers is None else readers
+    served = tuple(reader(one) if isinstance(one, str) else one for one in named)
+    asked = _Asked(dataset, access, served, sample, metadata)
     # A plugin may have been registered since the last call.
     forget_filters()
     path = (local_path(os.fspath(path)) if is_url(path) else None) or path
     if is_url(path):
-        url = os.fspath(path)
-        return _look_far(url, dataset, access, served, latency_s, sample=sample, metadata=metadata)
+        return _look_far(os.fspath(path), asked, latency_s)
     if latency_s is not None:
         raise UsageError(
             f"{printable(os.fspath(path))}: a latency is for a URL; this file is here"
         )
     flush_beside(path)
-    look = partial(_look, path, dataset, access, served, sample=sample, metadata=metadata)
     try:
-        facts = look(None)
+        facts = _look(path, asked)
     except (CorruptDataError, CannotJudgeError):
         early = refused(path)
         if early is None:
             raise
-        return look(early)
+        return _look(path, asked, early)
     lacks = any(_unreadable(facts))
     early = refused(path) if lacks else early_end(path)
     if early is None or not (lacks or _goes_beyond(early, path)):
         return facts
-    beyond = look(early)
+    beyond = _look(path, asked, early)
     better = _unreadable(beyond) < _unreadable(facts)
     return beyond if better or not any(_unreadable(beyond)) else facts
+
+
+class _Asked(NamedTuple):
+    """What is to be known of a file, as `inspect` has it."""
+
+    dataset: str | None
+    access: Sequence[str]
+    served: tuple[Reader, ...]
+    sample: bool
+    metadata: bool
+
+    @property
+    def listing(self) -> bool:
+        """Whether to say what listing the file costs."""
+        return self.metadata and self.dataset is None
 
 
 def _goes_beyond(early: Mended, path: str | os.PathLike[str]) -> bool:
@@ -245,65 +255,45 @@ def _unreadable(facts: FileFacts) -> tuple[int, int]:
     return found[Verdict.DAMAGED], found[Verdict.UNJUDGED]
 
 
-def _look(
-    path: str | os.PathLike[str],
-    dataset: str | None,
-    access: Sequence[str],
-    served: tuple[Reader, ...],
-    early: Mended | None,
-    *,
-    sample: bool,
-    metadata: bool,
-) -> FileFacts:
+def _look(path: str | os.PathLike[str], asked: _Asked, early: Mended | None = None) -> FileFacts:
     """Inspect a file as it is, or beyond the end that it states too early."""
     # Without a cache, so that a chunk read twice for its speed is decoded twice.
     with open_readable(path, rdcc_nbytes=0) if early is None else open_mended(path, early) as file:
-        found, collected, stated = _gathered(file, dataset, access, served, sample=sample)
+        gathered = _gathered(file, asked)
         format_of = replace(
-            format_facts(file, tuple(collected), path, found.type_versions),
+            format_facts(file, gathered.objects, path, gathered.type_versions),
             early_end=None if early is None else early.stated,
             refused=None if early is None or early.is_end else early.said,
         )
-        whole = metadata and dataset is None
-        known = damaged_metadata(path) if whole else None
-        cost = metadata_facts(known, format_of.free_nbytes)
+        known = damaged_metadata(path) if asked.listing else None
         nbytes = Path(path).stat().st_size
-        facts = _facts(os.fspath(path), nbytes, format_of, cost, collected)
-    usual = served == everyone()
+        facts = _facts(os.fspath(path), nbytes, format_of, known, gathered)
+    usual = asked.served == everyone()
     measured = {
         path: answer
-        for path, patterns in stated.items()
+        for path, patterns in gathered.stated.items()
         if usual and (answer := kept(facts.path, path, question(patterns))) is not None
     }
-    return replace(facts, findings=find(facts, served, stated, measured))
+    return replace(facts, findings=find(facts, asked.served, gathered.stated, measured))
 
 
-def _look_far(
-    url: str,
-    dataset: str | None,
-    access: Sequence[str],
-    served: tuple[Reader, ...],
-    latency_s: float | None,
-    *,
-    sample: bool,
-    metadata: bool,
-) -> FileFacts:
+def _look_far(url: str, asked: _Asked, latency_s: float | None) -> FileFacts:
     """Inspect a file by its URL."""
     opened = open_url(url, None, rdcc_nbytes=0)
     source = opened.source
 
     def look(file: h5py.File, refused: str | None) -> FileFacts:
-        found, collected, stated = _gathered(file, dataset, access, served, sample=sample)
-        format_of = replace(
-            format_facts(file, tuple(collected), None, found.type_versions), refused=refused
-        )
-        known = open_metadata(file) if metadata and dataset is None else None
-        cost = metadata_facts(known, format_of.free_nbytes)
+        gathered = _gathered(file, asked)
+        found = format_facts(file, gathered.objects, None, gathered.type_versions)
+        known = open_metadata(file) if asked.listing else None
         nbytes = file.id.get_filesize() if source is None else source.size
-        facts = _facts(shown_url(url), nbytes, format_of, cost, collected)
+        format_of = replace(found, refused=refused)
+        facts = _facts(shown_url(url), nbytes, format_of, known, gathered)
         # Remedies are for a copy, as nothing here can change the file.
         here = replace(facts, path=file_name(url) or "copy.h5")
-        return replace(facts, copy=here.path, findings=find(here, served, stated, {}))
+        return replace(
+            facts, copy=here.path, findings=find(here, asked.served, gathered.stated, {})
+        )
 
     with opened.file as file:
         if source is not None:
@@ -316,52 +306,73 @@ def _look_far(
     return replace(facts, far=None if source is None else source.fetched(latency_s))
 
 
-def _gathered(
-    file: h5py.File,
-    dataset: str | None,
-    access: Sequence[str],
-    served: tuple[Reader, ...],
-    *,
-    sample: bool,
-) -> tuple[_Collected, list[ObjectFacts], dict[str, tuple[Pattern, ...]]]:
-    """Collect the facts about each object, with what a sample of it and its purpose say."""
-    gathered = partial(_gathered_by, file, dataset, access, served, sample=sample)
+class _Gathered(NamedTuple):
+    """The facts about each object, with what a sample of it and its purpose say."""
+
+    objects: tuple[ObjectFacts, ...]
+    type_versions: Mapping[str, int]
+    stated: dict[str, tuple[Pattern, ...]]  # What is read of each dataset that is stated for
+
+
+def _gathered(file: h5py.File, asked: _Asked) -> _Gathered:
     try:
-        return gathered(native=True)
+        return _gathered_by(file, asked, native=True)
     except HDF5_ERRORS:
         # What HDF5 refuses, it has words for.
-        return gathered(native=False)
+        return _gathered_by(file, asked, native=False)
 
 
-def _gathered_by(
-    file: h5py.File,
-    dataset: str | None,
-    access: Sequence[str],
-    served: tuple[Reader, ...],
-    *,
-    sample: bool,
-    native: bool,
-) -> tuple[_Collected, list[ObjectFacts], dict[str, tuple[Pattern, ...]]]:
+def _gathered_by(file: h5py.File, asked: _Asked, *, native: bool) -> _Gathered:
+    dataset, access = asked.dataset, asked.access
     found = _collected(file, dataset, native=native)
-    collected = found.facts
-    if sample:
-        collected = _sampled(found, collected)
+    collected = _sampled(found) if asked.sample else found.facts
     aside = coordinates(found.datasets()) if access and dataset is None else {}
-    stated = of_each(access, file, collected, aside) if access else {}
-    collected = _with_purposes(file, collected, stated)
-    if dataset is not None or sample:
-        collected = [
-            _with_patterns(each, served, dataset, stated.get(each.path, ())) for each in collected
-        ]
-    return found, collected, stated
+    stated = _stated(access, file, collected, aside) if access else {}
+    signs = Reading(file)
+    collected = [each if each.path in stated else _with_purpose(each, signs) for each in collected]
+    if dataset is not None or asked.sample:
+        collected = [_with_patterns(each, asked, stated.get(each.path, ())) for each in collected]
+    return _Gathered(tuple(collected), found.type_versions, stated)
+
+
+def _stated(
+    access: Sequence[str],
+    file: h5py.File,
+    objects: Iterable[ObjectFacts],
+    coordinates: Mapping[str, str],
+) -> dict[str, tuple[Pattern, ...]]:
+    """Read the patterns for each dataset that they fit."""
+    found: dict[str, tuple[Pattern, ...]] = {}
+    reasons: list[SelectionError] = []
+    for one in objects:
+        dataset = one.dataset
+        if dataset is None or one.path in coordinates or not dataset.can_be_chunked:
+            continue
+        assert dataset.shape is not None
+        try:
+            found[one.path] = tuple(
+                patterns_of(
+                    access,
+                    dataset.shape,
+                    dataset.itemsize,
+                    dataset.maxshape,
+                    f"'{printable(one.path)}'",
+                    Surroundings(file, one.path),
+                )
+            )
+        except SelectionError as wrong:
+            reasons.append(wrong)
+    if reasons and not found:
+        raise reasons[0]
+    return found
 
 
 def _facts(
     path: str,
     nbytes: int,
     format_of: FormatFacts,
-    cost: MetadataFacts | None,
-    collected: Sequence[ObjectFacts],
+    known: _native.Metadata | None,
+    gathered: _Gathered,
 ) -> FileFacts:
     return FileFacts(
         path=path,
@@ -369,20 +380,9 @@ def _facts(
         hdf5_version=h5py.version.hdf5_version,
         h5py_version=h5py.version.version,
         file_format=format_of,
-        metadata=cost,
-        objects=tuple(collected),
+        metadata=metadata_facts(known, format_of.free_nbytes),
+        objects=gathered.objects,
     )
-
-
-def _with_purposes(
-    file: h5py.File, collected: Sequence[ObjectFacts], stated: Mapping[str, object]
-) -> list[ObjectFacts]:
-    signs = Reading(file)
-    return [each if each.path in stated else _with_purpose(each, signs) for each in collected]
-
-
-def _reader(named: str | Reader) -> Reader:
-    return reader(named) if isinstance(named, str) else named
 
 
 class _Collected(NamedTuple):
@@ -423,15 +423,15 @@ def _collected(file: h5py.File, dataset: str | None, *, native: bool) -> _Collec
     return _Collected(file, facts, {each.path: each.identifier for each in datasets}, {})
 
 
-def _sampled(found: _Collected, collected: list[ObjectFacts]) -> list[ObjectFacts]:
+def _sampled(found: _Collected) -> list[ObjectFacts]:
     """Read samples of the datasets that matter most, as far as time allows."""
     deadline = time.monotonic() + SAMPLING_S
-    chosen = {each.path for each in choose(collected)}
+    chosen = {each.path for each in choose(found.facts)}
     library = f"HDF5 {h5py.version.hdf5_version}"
     file = os.fsdecode(found.file.filename)
     known, anew = kept_samples(file, library), {}
     sampled = []
-    for each in collected:
+    for each in found.facts:
         if each.dataset is not None and each.path in chosen:
             taken = None
             if each.path in known:
@@ -451,7 +451,7 @@ def _sampled(found: _Collected, collected: list[ObjectFacts]) -> list[ObjectFact
 def _with_purpose(each: ObjectFacts, signs: Reading) -> ObjectFacts:
     """Add what a dataset is read by, as far as the file and its layout say it."""
     facts = each.dataset
-    if facts is None or facts.shape is None or not can_be_chunked(facts):
+    if facts is None or facts.shape is None or not facts.can_be_chunked:
         return each
     # Of small ones nothing takes long.
     small = (facts.logical_nbytes or 0) < _SMALL_NBYTES
@@ -461,14 +461,10 @@ def _with_purpose(each: ObjectFacts, signs: Reading) -> ObjectFacts:
     return replace(each, dataset=replace(facts, purpose=found))
 
 
-def _with_patterns(
-    each: ObjectFacts,
-    readers: tuple[Reader, ...],
-    dataset: str | None,
-    stated: tuple[Pattern, ...],
-) -> ObjectFacts:
+def _with_patterns(each: ObjectFacts, asked: _Asked, stated: tuple[Pattern, ...]) -> ObjectFacts:
     """Add the access patterns of the dataset asked for, or of one that was sampled."""
     facts = each.dataset
-    if facts is None or (dataset is None and facts.sample is None):
+    if facts is None or (asked.dataset is None and facts.sample is None):
         return each
-    return replace(each, dataset=replace(facts, patterns=pattern_facts(facts, readers, stated)))
+    patterns = pattern_facts(facts, asked.served, stated)
+    return replace(each, dataset=replace(facts, patterns=patterns))

@@ -18,24 +18,14 @@ from h5py import h5o, h5t
 
 from chunkwise import _native
 from chunkwise.errors import UsageError
+from chunkwise.files import objects
 from chunkwise.files.native import open_metadata
-from chunkwise.files.objects import (
-    HDF5_ERRORS,
-    Address,
-    Entry,
-    Kind,
-    address_at,
-    address_of,
-    encode_name,
-)
 from chunkwise.files.opening import has_variable_length
 from chunkwise.grammar import Filter, Pipeline
-from chunkwise.inspection.chunks import facts_of_census
-from chunkwise.inspection.collect import is_available, object_facts, ratio_of
+from chunkwise.inspection import collect
 from chunkwise.inspection.datatypes import ByteOrder, byte_order, describe
 from chunkwise.inspection.dimensions import short
 from chunkwise.inspection.facts import DatasetFacts, MetadataFacts, ObjectFacts
-from chunkwise.inspection.fill import in_words
 
 # What H5Tencode writes before the message of a type.
 _ENCODED: Final = b"\x03\x00"
@@ -43,18 +33,13 @@ _NUMBERS: Final = frozenset(
     [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
     + ["float16", "float32", "float64"]
 )
-# By their numbers in the file.
-_FILL_TIMES: Final = ("alloc", "never", "if set")
-_ALLOCATION_TIMES: Final = (None, "early", "late", "incremental")
 
 
 def metadata_facts(metadata: _native.Metadata | None, free_nbytes: int) -> MetadataFacts | None:
-    """Count what opening and listing a file costs, which may be damaged.
-
-    `free_nbytes` is what it keeps track of.  To what is unaccounted, ``h5stat -S`` adds what
-    manages free space, and takes off shared messages and the superblock's extension.  To both,
-    global heaps, in which data of variable length lies, are unaccounted.
-    """
+    """Count what opening and listing a file costs, which may be damaged."""
+    # `free_nbytes` is what it keeps track of.  To what is unaccounted, ``h5stat -S`` adds what
+    # manages free space, and takes off shared messages and the superblock's extension.  To both,
+    # global heaps, in which data of variable length lies, are unaccounted.
     found = None if metadata is None else metadata.account()
     if found is None:
         return None
@@ -78,7 +63,7 @@ def listed(file: h5py.File) -> Listed | None:
         return None
     try:
         return _listed(file, found)
-    except HDF5_ERRORS:
+    except objects.HDF5_ERRORS:
         # Something that libhdf5 refuses, and the walk has words for it.
         return None
 
@@ -89,7 +74,7 @@ def _listed(file: h5py.File, found: list[_native.ListedName]) -> Listed:
     }
     collected: list[ObjectFacts] = []
     versions: dict[str, int] = {}
-    asked: Mapping[Address, str] | None = None
+    asked: Mapping[objects.Address, str] | None = None
     for path, depth, kind, target, _, attributes, stored in found:
         dataset = None if stored is None else _dataset(stored, paths)
         known = kind in ("hard_link", "user_link") or (
@@ -104,35 +89,39 @@ def _listed(file: h5py.File, found: list[_native.ListedName]) -> Listed:
         else:
             if asked is None:
                 asked = _by_address(file, paths)
-            facts = object_facts(file, _entry(file, path, depth, kind, target), asked)
+            facts = collect.object_facts(file, _entry(file, path, depth, kind, target), asked)
         collected.append(facts)
     return Listed(collected, versions)
 
 
-def _entry(file: h5py.File, path: str, depth: int, kind: Kind, target: str | None) -> Entry:
+def _entry(
+    file: h5py.File, path: str, depth: int, kind: objects.Kind, target: str | None
+) -> objects.Entry:
     """What the walk meets under a name, opened."""
     if kind in ("soft_link", "external_link"):
-        group = h5o.open(file.id, encode_name(path.rpartition("/")[0] or "/"))
-        return Entry(path, depth, kind, target=target, group=group)
-    return Entry(path, depth, kind, h5o.open(file.id, encode_name(path)))
+        group = h5o.open(file.id, objects.encode_name(path.rpartition("/")[0] or "/"))
+        return objects.Entry(path, depth, kind, target=target, group=group)
+    return objects.Entry(path, depth, kind, h5o.open(file.id, objects.encode_name(path)))
 
 
-def _by_address(file: h5py.File, paths: Mapping[int, str]) -> dict[Address, str]:
+def _by_address(file: h5py.File, paths: Mapping[int, str]) -> dict[objects.Address, str]:
     """Paths by addresses as libhdf5 has them."""
-    number = address_of(h5o.open(file.id, b"/"))[:2]
-    return {address_at(number, at): path for at, path in paths.items()}
+    number = objects.address_of(h5o.open(file.id, b"/"))[:2]
+    return {objects.address_at(number, at): path for at, path in paths.items()}
 
 
 def _dataset(stored: _native.StoredRecord, paths: Mapping[int, str]) -> DatasetFacts | None:
     """The facts about a dataset; None where libhdf5 has to say them."""
     kind = type_of(stored["datatype"])
     allocated, written = stored["fill_times"]
-    allocation_time = _ALLOCATION_TIMES[allocated] if allocated < len(_ALLOCATION_TIMES) else None
+    # In the file by the numbers that libhdf5 has for them.
+    allocation_time = collect.ALLOCATION_TIMES.get(allocated or -1)
+    fill_time = collect.FILL_TIMES.get(written)
     fill = None if kind is None else _fill(kind, stored["fill"])
     filters = _filters(tuple((number, tuple(options)) for number, options in stored["filters"]))
-    if kind is None or fill is None or filters is None or allocation_time is None:
+    if kind is None or fill is None or filters is None:
         return None
-    if written >= len(_FILL_TIMES):
+    if allocation_time is None or fill_time is None:
         return None
     shape = stored["shape"]
     logical_nbytes = None
@@ -141,7 +130,7 @@ def _dataset(stored: _native.StoredRecord, paths: Mapping[int, str]) -> DatasetF
     chunks, stored_nbytes = None, stored["stored_nbytes"]
     if stored["layout"] == "chunked":
         assert shape is not None
-        chunks = facts_of_census(stored["census"], shape, stored["chunk"], kind.itemsize)
+        chunks = collect.facts_of_census(stored["census"], shape, stored["chunk"], kind.itemsize)
     names = tuple(None if at is None else short(paths.get(at, "")) for at in stored["scales"])
     text, unavailable = filters
     return DatasetFacts(
@@ -160,11 +149,11 @@ def _dataset(stored: _native.StoredRecord, paths: Mapping[int, str]) -> DatasetF
         filters=text,
         unavailable_filters=unavailable,
         fill_value=fill,
-        fill_time=_FILL_TIMES[written],
+        fill_time=fill_time,
         allocation_time=allocation_time,
         logical_nbytes=logical_nbytes,
         stored_nbytes=stored_nbytes,
-        ratio=ratio_of(logical_nbytes, stored_nbytes),
+        ratio=collect.ratio_of(logical_nbytes, stored_nbytes),
     )
 
 
@@ -190,7 +179,7 @@ def type_of(message: bytes) -> StoredType | None:
         plain = dtype if words in _NUMBERS else None
         order, nbytes = byte_order(datatype), datatype.get_size()
         return StoredType(words, order, nbytes, has_variable_length(datatype), dtype, plain)
-    except HDF5_ERRORS:
+    except objects.HDF5_ERRORS:
         return None
 
 
@@ -199,7 +188,7 @@ def dtype_of(datatype: h5t.TypeID) -> np.dtype[Any] | None:
     try:
         found: np.dtype[Any] = datatype.dtype
         return found
-    except HDF5_ERRORS:
+    except objects.HDF5_ERRORS:
         return None
 
 
@@ -209,7 +198,7 @@ def _fill(kind: StoredType, value: bytes | None) -> str | None:
         return "undefined" if value is None else "default"
     if kind.plain is None or len(value) != kind.itemsize:
         return None
-    return in_words(np.frombuffer(value, kind.plain)[0], kind.plain)
+    return collect.in_words(np.frombuffer(value, kind.plain)[0], kind.plain)
 
 
 def _filters(
@@ -220,7 +209,7 @@ def _filters(
         text = _pipeline(stored)
     except UsageError:
         return None
-    return text, tuple(number for number, _ in stored if not is_available(number))
+    return text, tuple(number for number, _ in stored if not collect.is_available(number))
 
 
 @lru_cache(maxsize=1000)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from chunkwise.inspection.facts import DatasetFacts, PatternFacts, Survival
@@ -26,9 +25,7 @@ def pattern_facts(
     facts: DatasetFacts, readers: tuple[Reader, ...], stated: tuple[Pattern, ...] = ()
 ) -> tuple[PatternFacts, ...]:
     """Work out the access patterns of a dataset: the canonical ones, or those that are stated."""
-    if not facts.shape or 0 in facts.shape or facts.variable_length:
-        return ()
-    if facts.layout not in ("chunked", "contiguous"):
+    if not facts.can_be_chunked:
         return ()
     return tuple(_pattern(facts, one, readers) for one in walked(facts, stated))
 
@@ -67,17 +64,18 @@ def survival(
     assert facts.chunks is not None
     stored = stored_as(facts)
     cost = walk_cost(stored, read.block, reader, order=read.order)
+    decodes = cost.decodes
     if read.scattered:
         number = math.prod(-(-n // b) for n, b in zip(stored.shape, read.block, strict=True))
         reads = number if read.operations is None else read.operations
-        cost = replace(cost, decodes=decodes_in_no_order(stored, read.block, reader, reads))
+        decodes = decodes_in_no_order(stored, read.block, reader, reads)
     # Of an unfiltered chunk that it does not cache, libhdf5 reads just what is asked for, piece
     # by piece: how long that takes no sample tells.  The sample was read by libhdf5; chunkwise
     # decodes otherwise, and on all cores.
-    if reader.nslots is None or stored.is_read_in_pieces(reader):
-        nbytes_per_s = None
-    total_s = cost.total_s(facts.chunks.allocated * facts.chunks.nbytes, nbytes_per_s)
-    return Survival(reader.name, cost.reloads, cost.collisions, cost.decodes, total_s)
+    total_s = None
+    if nbytes_per_s and reader.nslots is not None and not stored.is_read_in_pieces(reader):
+        total_s = decodes * facts.chunks.allocated * facts.chunks.nbytes / nbytes_per_s
+    return Survival(reader.name, cost.reloads, cost.collisions, decodes, total_s)
 
 
 def stored_as(facts: DatasetFacts) -> Stored:

@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from chunkwise.grammar import Pipeline
 from chunkwise.inspection.facts import DatasetFacts
 from chunkwise.model.cost import Stored
 from chunkwise.model.followed import MOST_STEPS, loads_of_walk
 from chunkwise.model.nominal import DECODED_NBYTES_PER_S
 from chunkwise.model.readers import Reader, this_process
 from chunkwise.model.seconds import Codec, Machine, Rates, Speed, parts
-from chunkwise.model.traffic import Pattern, contiguous_traffic, traffic
+from chunkwise.model.traffic import Pattern, traffic
+from chunkwise.remedy.tools import names
 
 # Promises and what was measured then mostly differ by no larger a factor: 10 of 10 on a quiet
 # machine, 17 of 21 on a busy one (`make bench ONLY=fix`).
@@ -64,8 +64,9 @@ def promised_s(
         return None
     one = reader or this_process()
     machine = _MACHINE
+    stored = Stored.of(shape, chunk, facts.itemsize, filtered=filters != "none")
+    found = traffic(stored, pattern, one)
     if chunk is None:
-        found = contiguous_traffic(shape, facts.itemsize, pattern, one)
         if found.pieces_nbytes <= found.selected_nbytes:
             # A sample has long runs.  Sieve buffers full of what nobody wants take longer.
             machine = _as_sampled(facts)
@@ -74,17 +75,17 @@ def promised_s(
         speed = _speed(facts, filters)
         if speed is None:
             return None
-        stored = Stored(shape, chunk, facts.itemsize, filters != "none")
-        found = traffic(stored, pattern, one)
         in_order = not pattern.scattered and pattern.selections is None
         if found.loads and in_order and pattern.operations is None:
             loads = loads_of_walk(
                 stored, pattern.block, one, order=pattern.order, most_steps=most_steps
             )
             found = replace(found, loads=loads)
-        found = replace(found, loads=found.loads * _share(facts))
+        # Of the chunks, some hold data.
+        held = facts.chunks.allocated / facts.chunks.grid if facts.chunks else 1.0
+        found = replace(found, loads=found.loads * held)
         codec = Codec(filters, (((), _ratio(facts, filters)),), {"libhdf5": speed})
-    return sum(parts(found, chunk or shape, facts.itemsize, codec, machine, "libhdf5").values())
+    return sum(parts(found, stored.chunks, facts.itemsize, codec, machine, "libhdf5").values())
 
 
 def _as_sampled(facts: DatasetFacts) -> Machine:
@@ -98,11 +99,6 @@ def _as_sampled(facts: DatasetFacts) -> Machine:
     return Machine({"libhdf5": rates}, {})
 
 
-def _share(facts: DatasetFacts) -> float:
-    """The part of the chunks that hold data."""
-    return facts.chunks.allocated / facts.chunks.grid if facts.chunks else 1.0
-
-
 def _ratio(facts: DatasetFacts, filters: str) -> float:
     sample = facts.sample
     if filters == "none" or sample is None or not sample.raw_nbytes:
@@ -114,7 +110,7 @@ def _speed(facts: DatasetFacts, filters: str) -> Speed | None:
     """Return how fast chunks decode under a pipeline, by the sample if it shows that."""
     if filters == "none":
         return Speed()
-    wanted, own = (_compressors(text) for text in (filters, facts.filters))
+    wanted, own = (names(text) - {"shuffle"} for text in (filters, facts.filters))
     start_s = _INFLATE_START_S if "deflate" in wanted else _START_S
     if wanted != own:
         return Speed(start_s, 1 / DECODED_NBYTES_PER_S)
@@ -130,7 +126,3 @@ def _speed(facts: DatasetFacts, filters: str) -> Speed | None:
         byte_s = min(byte_s, _INFLATED_BYTE_S if "deflate" in wanted else _BYTE_S)
     # A chunk like those of the sample takes what they took.
     return Speed(each_s - nbytes * byte_s, byte_s)
-
-
-def _compressors(filters: str) -> set[str]:
-    return {one.name for one in Pipeline.parse(filters).filters} - {"shuffle"}

@@ -79,12 +79,7 @@ def choose(
 
 
 def take_sample(
-    dataset: h5d.DatasetID,
-    facts: DatasetFacts,
-    *,
-    limit_nbytes: int = SAMPLED_NBYTES,
-    chunks: int | None = None,
-    deadline: float | None = None,
+    dataset: h5d.DatasetID, facts: DatasetFacts, *, deadline: float | None = None
 ) -> SampleFacts | None:
     """Read a few stored chunks, timed, and try filters on a part of them."""
     if not _can_sample(facts):
@@ -94,15 +89,12 @@ def take_sample(
         if datatype.detect_class(h5t.REFERENCE):
             return None
         if facts.chunks is None:
-            boxes = _pieces(
-                facts, min(chunks or SAMPLED_CHUNKS, max(1, limit_nbytes // PIECE_NBYTES))
-            )
-            passes = 2
+            boxes, passes = _pieces(facts, SAMPLED_CHUNKS), 2
         else:
             fewest = min(MOST_CHUNKS, -(-UNLEARNT_NBYTES // facts.chunks.nbytes))
-            wanted = max(SAMPLED_CHUNKS, fewest) if chunks is None else chunks
-            number = min(wanted, max(1, limit_nbytes // facts.chunks.nbytes))
-            boxes = _stored_chunks(dataset, facts, facts.chunks, number, limit_nbytes, deadline)
+            most = max(1, SAMPLED_NBYTES // facts.chunks.nbytes)
+            number = min(max(SAMPLED_CHUNKS, fewest), most)
+            boxes = _stored_chunks(dataset, facts, facts.chunks, number, deadline)
             _, cache_nbytes, _ = dataset.get_access_plist().get_chunk_cache()
             # This many chunks are met once: the first of them count little.
             again = cache_nbytes < facts.chunks.nbytes and len(boxes) <= SAMPLED_CHUNKS
@@ -144,11 +136,9 @@ def _level(facts: DatasetFacts) -> int:
 
 
 def _spread(total: int, number: int) -> list[int]:
-    """Give up to `number` of `total` positions, one at random in each part of equal size.
-
-    Random, because a regular step may meet the same column of a grid each time; always
-    the same ones, because a file should be diagnosed the same way twice.
-    """
+    """Give up to `number` of `total` positions, one at random in each part of equal size."""
+    # Random, because a regular step may meet the same column of a grid each time; always the same
+    # ones, because a file should be diagnosed the same way twice.
     if total <= number:
         return list(range(total))
     generator = random.Random(0)
@@ -161,7 +151,6 @@ def _stored_chunks(
     facts: DatasetFacts,
     layout: ChunkFacts,
     number: int,
-    limit_nbytes: int,
     deadline: float | None,
 ) -> list[_Box]:
     """Find chunks that are stored, typical ones if there are any, in the array's order."""
@@ -170,7 +159,7 @@ def _stored_chunks(
     fetched = 0
     for origin in _origins(dataset, facts, layout, number * _CANDIDATES):
         found = len(typical) + len(others)
-        if len(typical) == number or fetched > limit_nbytes or (found and _is_over(deadline)):
+        if len(typical) == number or fetched > SAMPLED_NBYTES or (found and _is_over(deadline)):
             break
         try:
             with phil:  # some versions of h5py take no lock for it
@@ -315,10 +304,8 @@ def _encodings(
 
 
 def shuffle(data: bytes, itemsize: int) -> bytes:
-    """Do what HDF5's shuffle filter does: the first bytes of all elements, then the second.
-
-    Bytes beyond the last whole element stay at the end (H5Z__filter_shuffle).
-    """
+    """Do what HDF5's shuffle filter does: the first bytes of all elements, then the second."""
+    # Bytes beyond the last whole element stay at the end (H5Z__filter_shuffle).
     whole = len(data) // itemsize * itemsize
     planes = np.frombuffer(data, np.uint8, whole).reshape(-1, itemsize).T
     return planes.tobytes() + data[whole:]

@@ -125,20 +125,7 @@ class Comparison:
 
 
 def judge(base: Saved, other: Saved, threshold: float = THRESHOLD) -> Comparison:
-    """Compare a run with a baseline.
-
-    Parameters
-    ----------
-    base, other : Saved
-        The baseline (`chunkwise.measure.saved.load`), and what is compared with it.
-    threshold : float
-        The ratio up to which times are called the same; above 1.
-
-    Raises
-    ------
-    UsageError
-        Arrays of different shapes, or no trial in common; a threshold of 1 or less.
-    """
+    """Compare a run with a baseline; raise UsageError for what does not compare."""
     check_threshold(threshold)
     first, second = printable(base.path), printable(other.path)
     shapes = base.data["shape"], other.data["shape"]

@@ -19,23 +19,12 @@ from chunkwise.memory import free_nbytes
 from chunkwise.model import worth
 from chunkwise.model.chunk_cache import FEWEST_SLOTS
 from chunkwise.model.cost import Stored, decodes_in_no_order, walk_cost
-from chunkwise.model.geometry import Walk, line_axis, plane
+from chunkwise.model.geometry import line_axis, plane
 from chunkwise.model.held import Cache, holding
 from chunkwise.model.readers import CHUNKWISE, DEFAULT_W0, Reader, reader
 from chunkwise.patterns import Access, defaults
+from chunkwise.remedy import records
 from chunkwise.remedy.commands import commands, copy_name
-from chunkwise.remedy.records import (
-    CONTIGUOUS,
-    Anew,
-    Copy,
-    OpenNatively,
-    Present,
-    ReadOnce,
-    Remedy,
-    in_chunks,
-    larger_cache,
-    under_filters,
-)
 from chunkwise.remedy.spelling import in_c, in_short
 from chunkwise.trials.formats import is_netcdf3
 from chunkwise.trials.readers import COMPILED, WITH_LIBRARY_CACHE
@@ -48,7 +37,7 @@ class Cause:
 
     why: str  # In one sentence
     # What helps: one of them, or a copy and the cache that it is to be opened with.
-    remedies: tuple[Remedy, ...] = ()
+    remedies: tuple[records.Remedy, ...] = ()
     effect: str | None = None  # What they change, and whether that was measured or computed
 
 
@@ -94,17 +83,23 @@ def total(cell: Cell) -> float:
     return cell.total_s or 0.0
 
 
-def copied(target: Target, variant: Variant) -> tuple[Copy, ...]:
+def copied(target: Target, variant: Variant) -> tuple[records.Copy, ...]:
     """Store a dataset as a variant, in a copy that loses nothing else of the file."""
-    now = Present(target.filters, shape=target.shape)
-    found: tuple[Copy, ...]
+    now = records.Present(target.filters, shape=target.shape)
+    found: tuple[records.Copy, ...]
     if variant.chunks is None:
-        found = (Copy(target.file, (Anew(target.dataset, CONTIGUOUS, None, now),)),)
+        found = (
+            records.Copy(
+                target.file, (records.Anew(target.dataset, records.CONTIGUOUS, None, now),)
+            ),
+        )
     elif variant.filters == target.filters:
-        found = in_chunks(target.file, target.dataset, variant.chunks, now)
+        found = records.in_chunks(target.file, target.dataset, variant.chunks, now)
     else:
         # Chunks are stated also if they stay: nccopy chooses others for small variables.
-        found = under_filters(target.file, target.dataset, variant.filters, now, variant.chunks)
+        found = records.under_filters(
+            target.file, target.dataset, variant.filters, now, variant.chunks
+        )
     kept = (replace(one, pipelines=frozenset(pipelines(target))) for one in found)
     return tuple(one for one in kept if any(commands(one)))
 
@@ -213,34 +208,17 @@ def _in_force(cell: Cell) -> Reader:
     return Reader(cell.reader, cell.reader, held, nslots, DEFAULT_W0 if w0 is None else w0)
 
 
-@dataclass(frozen=True)
 class Slow:
     """The slowest pattern of a run, and what shapes and the cache in force say of it."""
 
-    results: Results
-    cell: Cell
-
-    @property
-    def target(self) -> Target:
-        """The dataset."""
-        return self.results.target
-
-    @property
-    def name(self) -> str:
-        """The pattern's."""
-        return self.cell.access.name
-
-    @cached_property
-    def stored(self) -> Stored:
-        """How the dataset is stored, as the cost model takes it; it has chunks."""
-        target = self.target
-        assert target.chunks is not None
-        return Stored(target.shape, target.chunks, target.itemsize, target.filters != "none")
-
-    @cached_property
-    def walk(self) -> Walk:
-        """The walk in the order of its dimensions; of others, what one read is like."""
-        return self.stored.walk(self.cell.access.block, self.cell.access.order)
+    def __init__(self, results: Results, cell: Cell) -> None:
+        self.results, self.cell, self.target = results, cell, results.target
+        self.name, self.block = cell.access.name, cell.access.block
+        target, filtered = self.target, self.target.filters != "none"
+        self.stored = Stored.of(target.shape, target.chunks, target.itemsize, filtered=filtered)
+        # In the order of its dimensions; of others, what one read is like.
+        self.walk = self.stored.walk(self.block, cell.access.order)
+        self.natively = (records.OpenNatively(target.file, target.dataset),)
 
     @cached_property
     def cache(self) -> Reader:
@@ -258,9 +236,9 @@ class Slow:
         if self.target.chunks is None:
             return 1.0
         if access.is_ordered:
-            return walk_cost(self.stored, access.block, cache, order=access.order).decodes
+            return walk_cost(self.stored, self.block, cache, order=access.order).decodes
         operations = self.cell.total_operations or 0
-        return decodes_in_no_order(self.stored, access.block, cache, operations)
+        return decodes_in_no_order(self.stored, self.block, cache, operations)
 
     @property
     def goes_through_many(self) -> bool:
@@ -319,16 +297,11 @@ class Slow:
         """Whether chunkwise's own cache holds the chunks that the walk comes back to."""
         return self.decodes_with(reader(CHUNKWISE)) < worth.NOTICED
 
-    @property
-    def natively(self) -> tuple[Remedy]:
-        """Open it with chunkwise."""
-        return (OpenNatively(self.target.file, self.target.dataset),)
-
-    def with_cache(self, cache: Cache, *, own_slots: bool = False) -> tuple[Remedy]:
+    def with_cache(self, cache: Cache, *, own_slots: bool = False) -> tuple[records.Remedy]:
         """Give the dataset a cache, in the language of the reader."""
         file, dataset = self.target.file, self.target.dataset
         names = (self.cell.reader,)
-        return (larger_cache(file, dataset, cache, readers=names, own_slots=own_slots),)
+        return (records.larger_cache(file, dataset, cache, readers=names, own_slots=own_slots),)
 
 
 # --- what makes it slow -----------------------------------------------------------------
@@ -422,7 +395,7 @@ def _named_cache(target: Target, cell: Cell) -> str:
 
 def _layout(slow: Slow) -> Cause:
     """Only other chunks make a single read cheap."""
-    target, block, now = slow.target, slow.cell.access.block, slow.stored
+    target, block, now = slow.target, slow.block, slow.stored
     before = walk_cost(now, block)
     why = (
         f"One read of '{slow.name}' asks for {format_size(before.selected_nbytes)} and "
@@ -459,9 +432,9 @@ def _stated(results: Results) -> list[Access]:
     return [] if usual.issuperset(one.block for one in accesses) else accesses
 
 
-def _repack(slow: Slow, chunks: tuple[int, ...]) -> tuple[Remedy, ...]:
+def _repack(slow: Slow, chunks: tuple[int, ...]) -> tuple[records.Remedy, ...]:
     """Copy the file, and open the copy with a cache if no default one would do."""
-    target, block = slow.target, slow.cell.access.block
+    target, block = slow.target, slow.block
     copies = copied(target, Variant(chunks, target.filters))
     if not copies:
         return ()
@@ -472,7 +445,7 @@ def _repack(slow: Slow, chunks: tuple[int, ...]) -> tuple[Remedy, ...]:
     if needed <= target.cache_nbytes:
         return copies
     cache = holding(-(-needed // then.chunk_nbytes), then.chunk_nbytes)
-    return *copies, larger_cache(copy_name(copies[0]), target.dataset, cache)
+    return *copies, records.larger_cache(copy_name(copies[0]), target.dataset, cache)
 
 
 def _unchunked(target: Target) -> str:
@@ -491,7 +464,7 @@ def _scattered(slow: Slow, best: Cell) -> Cause:
         how = _unchunked(target)
     why = (
         f"The dataset is {how}, and one read of '{slow.name}' "
-        f"({format_shape(slow.cell.access.block)}) gathers pieces from all over it: the same data "
+        f"({format_shape(slow.block)}) gathers pieces from all over it: the same data "
         f"takes {format_ratio(total(slow.cell) / total(best))} as long as by "
         f"'{best.access.name}'."
     )
@@ -528,7 +501,7 @@ def _calls(slow: Slow, largest: Cell, each_s: float) -> Cause:
     )
     if target.nbytes > free_nbytes() // 4:
         return Cause(why, effect=f"read larger blocks; {effect}")
-    return Cause(why, (ReadOnce(target.file, target.dataset),), effect)
+    return Cause(why, (records.ReadOnce(target.file, target.dataset),), effect)
 
 
 def _no_slow_pattern(slow: Slow) -> Cause:

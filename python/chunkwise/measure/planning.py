@@ -149,7 +149,9 @@ def spell_out(target: Target, space: Space) -> Plan:
             for name, axis in AXES.items()
             if axis.field is not None
         }
-        parameters = {k: v for k, v in parameters.items() if not _is_default(v)}
+        # What is as by default is left out; a size or a w0 of 0 is not.
+        usual = (None, "warm")
+        parameters = {k: v for k, v in parameters.items() if v not in usual and v is not False}
         one = Planned(point, accesses[point["access"]], variant, parameters)
         # Two texts may mean one thing: 'stored' and the shape that it stands for.
         key = (one.access, variant, tuple(parameters.items()))
@@ -172,11 +174,6 @@ def _defaults(target: Target) -> list[Access]:
         block = patterns.whole(target.shape, target.itemsize, small_nbytes)
         kept.append(Access("all", block))
     return kept
-
-
-def _is_default(value: Any) -> bool:
-    """Whether a field of `Trial` has this value anyway; a size or a w0 of 0 it has not."""
-    return value is None or value is False or value == "warm"
 
 
 def check(target: Target, plan: Plan) -> None:

@@ -1,29 +1,24 @@
 """How is a program started, timed, watched and ended?
 
-Everything that is measured in a process of its own is started here: bench's trials, peers that
-wait for their turn, programs as their users start them, and, behind a launcher, ranks of MPI.
+Everything that is measured in a process of its own is started here: bench's trials, programs as
+their users start them, and, behind a launcher, ranks of MPI.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
-import selectors
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final, TypeVar
+from typing import Final
 
 from chunkwise.trials.environment import usable_cpus
-from chunkwise.words import counted
-
-T = TypeVar("T")
 
 # Without the folder that `-c` and `-m` put first on the path: a `statistics.py` beside the
 # user's data is not the one that is meant.
@@ -33,8 +28,6 @@ _INTERVAL_S: Final = 0.01
 _MEMORY: Final = re.compile(r"Rss(?:Anon|Shmem):\s+(\d+) kB")
 # Figures of processes come in hundredths of a second.
 _LEAST_WATCHED_S: Final = 0.2
-# What others may have of the processors without being said: daemons have a percent or two.
-_DISTURBS: Final = 0.1
 
 
 @dataclass(frozen=True)
@@ -83,7 +76,7 @@ def finished(
     patience_s: float = 0.0,  # What it gets to end by itself before it is killed
 ) -> Ended:
     """Run a program to its end, or raise TimeoutError; it never outlives this call."""
-    begun, busy, looked = time.perf_counter(), Share(), _look(None)
+    begun, busy, looked = time.perf_counter(), Share(), look(None)
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
@@ -109,7 +102,7 @@ def finished(
     finally:
         if process.poll() is None:
             _end(process, patience_s)
-    busy.add(looked, _look(None), elapsed_s)
+    busy.add(looked, look(None), elapsed_s)
     return Ended(process.returncode, out, err, elapsed_s, memory, busy.of_others)
 
 
@@ -133,44 +126,6 @@ def _memory_nbytes(pid: int) -> int:
     return 1024 * sum(map(int, _MEMORY.findall(status)))
 
 
-class Waiting:
-    """A process that waits for its turn, and answers each line with one of JSON."""
-
-    def __init__(self, command: Sequence[str], log: IO[str], patience_s: float) -> None:
-        self.busy = Share()  # What other programs did while it answered
-        self._patience_s = patience_s
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
-        )
-
-    def answer(self) -> dict[str, Any]:
-        """Wait for the next answer; ``{"failed": why}`` if none comes."""
-        assert self._process.stdout is not None
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._process.stdout, selectors.EVENT_READ)
-            if not selector.select(self._patience_s):
-                return {"failed": f"no answer for {self._patience_s:.0f} s"}
-        line = self._process.stdout.readline()
-        if not line:
-            return {"failed": f"ended with code {self._process.wait()}"}
-        found: dict[str, Any] = json.loads(line)
-        return found
-
-    def ask(self) -> dict[str, Any]:
-        """Ask once, and wait for the answer."""
-        assert self._process.stdin is not None
-        with self.busy.watched(self._process.pid):
-            with contextlib.suppress(BrokenPipeError):
-                self._process.stdin.write("\n")
-                self._process.stdin.flush()
-            return self.answer()
-
-    def end(self) -> None:
-        """End the process, whatever it does."""
-        with contextlib.suppress(BrokenPipeError), self._process:
-            self._process.kill()
-
-
 @dataclass
 class Share:
     """Processor seconds of other programs, among those that there were."""
@@ -183,13 +138,6 @@ class Share:
         """From 0 to 1; None where the system does not tell, or too little was watched."""
         return min(self.others_s / self.all_s, 1.0) if self.all_s > _LEAST_WATCHED_S else None
 
-    @contextlib.contextmanager
-    def watched(self, pid: int) -> Iterator[None]:
-        """Count what happens meanwhile; `pid` is the process that is measured."""
-        begun, clock = _look(pid), time.perf_counter()
-        yield
-        self.add(begun, _look(pid), time.perf_counter() - clock)
-
     def add(
         self, begun: tuple[float, float] | None, ended: tuple[float, float] | None, seconds: float
     ) -> None:
@@ -200,21 +148,8 @@ class Share:
             self.all_s += seconds * usable_cpus()
 
 
-def busy_text(shares: Iterable[float | None]) -> str:
-    """Say during how many measurements other programs were at work; empty if during none."""
-    known = [share for share in shares if share is not None]
-    disturbed = sum(share > _DISTURBS for share in known)
-    if not disturbed:
-        return ""
-    return (
-        f"Other programs had more than {_DISTURBS:.0%} of the processors during {disturbed:,} of "
-        f"{counted(len(known), 'measurement')}: those figures may be too slow; measure again on a "
-        "quiet machine."
-    )
-
-
-def _look(pid: int | None) -> tuple[float, float] | None:
-    """Return busy seconds of all processors, and those of one process; None if nobody tells."""
+def look(pid: int | None) -> tuple[float, float] | None:
+    """Give busy seconds of all processors, and of a process or this one; None if nobody tells."""
     busy = busy_s()
     if busy is None or pid is None:
         return None if busy is None else (busy, sum(os.times()[:4]))
@@ -235,25 +170,3 @@ def busy_s() -> float | None:
         return (user + nice + system + sum(rest)) / os.sysconf("SC_CLK_TCK")
     except (AttributeError, OSError, ValueError):  # Wine shows Linux's /proc, and has no sysconf
         return None
-
-
-def in_turns(
-    works: Mapping[str, Callable[[], T | None]],
-    rounds: int,
-    enough: Callable[[Mapping[str, list[T]]], bool] = lambda _: False,
-) -> dict[str, list[T]]:
-    """Let works take turns (A B C, B C A, ...), so that a machine that slows down slows all.
-
-    A work that returns None gives no sample; `enough` is asked after each round.
-    """
-    taken: dict[str, list[T]] = {name: [] for name in works}
-    names = list(works)
-    for number in range(rounds):
-        first = number % len(names)
-        for name in (*names[first:], *names[:first]):
-            sample = works[name]()
-            if sample is not None:
-                taken[name].append(sample)
-        if enough(taken):
-            break
-    return taken

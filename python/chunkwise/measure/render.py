@@ -9,18 +9,9 @@ from rich.text import Text
 
 from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
+from chunkwise.measure import tables
 from chunkwise.measure.explain import explain
 from chunkwise.measure.results import Advice, Cell, Results
-from chunkwise.measure.tables import (
-    fallback_notes,
-    full_label,
-    further,
-    notes,
-    reader_label,
-    say,
-    sentence,
-    tables_of,
-)
 from chunkwise.measure.variants import Variant, stored
 from chunkwise.names import printable_lines
 from chunkwise.trials.readers import COMPILED
@@ -33,11 +24,11 @@ def show_briefly(results: Results, console: Console) -> None:
     for line in _heading(results):
         console.print(line, highlight=False, markup=False)
     console.print()
-    tables = _tables(results)
-    for (operation, variant), cells in tables.items():
-        if len(tables) > 1 or operation != "read":
+    found = _tables(results)
+    for (operation, variant), cells in found.items():
+        if len(found) > 1 or operation != "read":
             console.print(_stored(results, operation, variant), highlight=False, markup=False)
-        for part in tables_of(results, cells):
+        for part in tables.tables_of(results, cells):
             console.print(part, highlight=False, markup=False)
         console.print()
 
@@ -46,14 +37,14 @@ def show(results: Results, console: Console) -> None:
     """Print the table, what has to be said about it, and the advice."""
     show_briefly(results, console)
     for line in _footnotes(results):
-        say(console, line, indent="  ")
+        tables.say(console, line, indent="  ")
     for mismatch in results.mismatches:
         console.print(Text(f"DIFFERENT BYTES: {mismatch}", style="bold red"))
     where = _where_the_time_goes(results)
     if where:
         console.print()
     for line in where:
-        say(console, line, indent="  ")
+        tables.say(console, line, indent="  ")
     advice = explain(results)
     if advice is not None:
         console.print()
@@ -62,10 +53,10 @@ def show(results: Results, console: Console) -> None:
 
 def _tables(results: Results) -> dict[tuple[Operation, Variant], list[Cell]]:
     """Divide the trials among tables: one for each operation on each way of storing the data."""
-    tables: dict[tuple[Operation, Variant], list[Cell]] = {}
+    found: dict[tuple[Operation, Variant], list[Cell]] = {}
     for cell in results.cells:
-        tables.setdefault((cell.operation, cell.variant), []).append(cell)
-    return tables
+        found.setdefault((cell.operation, cell.variant), []).append(cell)
+    return found
 
 
 def _heading(results: Results) -> list[str]:
@@ -112,7 +103,7 @@ def _footnotes(results: Results) -> list[str]:
         fewest = min(bounded, key=lambda cell: cell.operations)
         lines.append(
             f"~ estimated: not every {fewest.operation} was done ('{fewest.access.name}' by "
-            f"{reader_label(results, fewest.reader)}: {fewest.operations:,} of "
+            f"{tables.reader_label(results, fewest.reader)}: {fewest.operations:,} of "
             f"{fewest.total_operations or 0:,}). Reads of three kinds (first touch of a "
             "chunk, return to an earlier one, same chunk as before) are averaged separately, "
             "and the total is extrapolated from these averages."
@@ -120,13 +111,15 @@ def _footnotes(results: Results) -> list[str]:
     for cell in results.cells:
         problem = cell.problem
         if problem is not None:
-            who = f"'{cell.access.name}' by {reader_label(results, cell.reader)}"
+            who = f"'{cell.access.name}' by {tables.reader_label(results, cell.reader)}"
             lines.append(
                 f"{problem.status}: {who}: {printable(problem.error or 'no reason given')}"
             )
-    lines += fallback_notes(results)
-    shown = {name for cells in _tables(results).values() for name in further(results, cells)}
-    lines += [*notes(tuple(shown)), _timing(results), _bytes(results), _versions(results)]
+    lines += tables.fallback_notes(results)
+    shown = {
+        name for cells in _tables(results).values() for name in tables.further(results, cells)
+    }
+    lines += [*tables.notes(tuple(shown)), _timing(results), _bytes(results), _versions(results)]
     return [line for line in lines if line]
 
 
@@ -148,8 +141,8 @@ def _where_the_time_goes(results: Results) -> list[str]:
             operations = f"{measured.operations or 0:,} of {cell.total_operations or 0:,}"
             done = f" ({operations} {cell.operation}s)"
         lines.append(
-            f"'{cell.access.name}', {full_label(results, cell)}{done}: "
-            f"{sentence(measured.breakdown, cell.operation)}"
+            f"'{cell.access.name}', {tables.full_label(results, cell)}{done}: "
+            f"{tables.sentence(measured.breakdown, cell.operation)}"
         )
     if len(lines) == 1:
         return [f"Where the time goes: {lines[0]}"]
@@ -161,7 +154,7 @@ def _timing(results: Results) -> str:
     used = list(dict.fromkeys(cell.reader for cell in results.cells))
     loops = []
     for language, names in (("Rust", COMPILED), ("Python", frozenset(used) - COMPILED)):
-        inside = [reader_label(results, name) for name in used if name in names]
+        inside = [tables.reader_label(results, name) for name in used if name in names]
         if inside:
             loops.append(f"{' and '.join(inside)} called from {language}")
     times = [len(cell.measurements) for cell in results.cells]
@@ -219,7 +212,7 @@ def _versions(results: Results) -> str:
 
 
 def _show_advice(advice: Advice, console: Console) -> None:
-    say(console, f"Why: {advice.why}", "bold")
+    tables.say(console, f"Why: {advice.why}", "bold")
     if advice.fix is not None:
         # Never wrapped: each line is there to be copied.
         console.print("What helps:", highlight=False)
@@ -229,4 +222,4 @@ def _show_advice(advice: Advice, console: Console) -> None:
         console.print(Text(textwrap.indent(printable_lines(advice.in_c), "  ")), soft_wrap=True)
     if advice.effect is not None:
         effect = advice.effect[0].upper() + advice.effect[1:]
-        say(console, f"{effect}.")
+        tables.say(console, f"{effect}.")

@@ -75,13 +75,7 @@ class Saved:
 
 
 def load(path: str | os.PathLike[str]) -> Saved:
-    """Read a file that `chunkwise bench` wrote.
-
-    Raises
-    ------
-    UsageError
-        It cannot be read, is something else, or holds no trial with figures.
-    """
+    """Read a file that `chunkwise bench` wrote; raise UsageError for any other."""
     name = printable(os.fspath(path))
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -163,14 +157,11 @@ def _collect(path: str, target: Values, records: list[Values]) -> Saved:
         sample = samples.setdefault(key, Sample(parameters, str(record["access"]), [], []))
         _add(sample, record)
         for name, value in record.items():
-            if name not in _KNOWN and not name.startswith(_RESULTS) and _is_fact(value):
+            is_fact = isinstance(value, str | int) and not isinstance(value, bool)
+            if is_fact and name not in _KNOWN and not name.startswith(_RESULTS):
                 environment.setdefault(name, {})[str(value)] = None
     joined = {name: ", ".join(values) for name, values in environment.items()}
     return Saved(path, data, joined, samples)
-
-
-def _is_fact(value: object) -> bool:
-    return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def _parameters(record: Values, stored: tuple[Any, ...]) -> dict[str, Any]:

@@ -101,7 +101,9 @@ class Schedule:
         repeat = len(self.done[place])
         if self.shares:
             # Time that short trials do not use goes to the others.
-            share = share_s(self._left_s(), self._left_trials(), trial.check)
+            left_s = max(0.0, self.deadline - time.monotonic())
+            trials = sum(self.repeat - len(done) for done in self.done if self._wants_more(done))
+            share = share_s(left_s, trials, trial.check)
             trial = replace(trial, max_seconds=max(trial.max_seconds, share))
         trial = replace(trial, timeout_s=round(timeout_s, 1))
         self._say(one, repeat)
@@ -123,13 +125,6 @@ class Schedule:
         trial = replace(trial, max_seconds=most, timeout_s=SHORTEST_TIMEOUT_S + most)
         library = self.libraries[trial.libhdf5]
         measure_in_worker(trial, library.command, library.environment)
-
-    def _left_s(self) -> float:
-        return max(0.0, self.deadline - time.monotonic())
-
-    def _left_trials(self) -> int:
-        """Return how many are still to be made, this one among them."""
-        return sum(self.repeat - len(done) for done in self.done if self._wants_more(done))
 
     def _wants_more(self, done: Sequence[Measurement]) -> bool:
         """Whether a trial is to be made again: what failed fails again."""

@@ -79,12 +79,10 @@ class Verdict:
     fastest: float | None = None  # The fastest repeat of the other to the fastest of the base
 
     def held_back(self, threshold: float) -> Literal["fastest", "waiting"] | None:
-        """Say what keeps a verdict from being certain although its interval is.
-
-        ``fastest``: the fastest repeats of both sides do not differ by more than the
-        threshold.  ``waiting``: they do, and who judged found that a side may have waited
-        for a processor.  None if the interval itself leaves it open, or nothing does.
-        """
+        """Say what keeps a verdict from being certain although its interval is."""
+        # ``fastest``: the fastest repeats of both sides do not differ by more than the threshold.
+        # ``waiting``: they do, and who judged found that a side may have waited for a processor.
+        # None if the interval itself leaves it open, or nothing does.
         if self.word != "cannot tell" or self.low is None or self.high is None:
             return None
         best = self.ratio if self.fastest is None else self.fastest
@@ -128,19 +126,11 @@ def verdict(
     return Verdict(word, ratio, low, high, repeats, math.exp(best))
 
 
-def widened(comparisons: int) -> float:
-    """Say how many times as wide an interval is that holds for several at once (Bonferroni)."""
-    side = (1 - CONFIDENCE) / 2 / comparisons
-    return statistics.NormalDist().inv_cdf(1 - side) / _Z
-
-
 def worked(total_s: float, cpu_s: float | None) -> float:
-    """Return a repeat's seconds without those in which the process had no processor.
-
-    For reads from memory, which wait for nothing but a processor that others have: what
-    is left is the same on a busy machine as on a quiet one.  Several threads have more
-    processor time than that, and their waiting stays in.
-    """
+    """Return a repeat's seconds without those in which the process had no processor."""
+    # For reads from memory, which wait for nothing but a processor that others have: what is left
+    # is the same on a busy machine as on a quiet one.  Several threads have more processor time
+    # than that, and their waiting stays in.
     return min(total_s, cpu_s) if cpu_s else total_s
 
 

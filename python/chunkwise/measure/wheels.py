@@ -20,7 +20,6 @@ from chunkwise.files.answers import cache_folder
 from chunkwise.measure.process import finished
 
 _SPEC: Final = re.compile(r"(h5py|netCDF4)==(\d[\w.]*)")
-_KEPT: Final = re.compile(r".*/libraries/(h5py|netCDF4)-([^/]+)/[^/]+")
 # Which Pythons a version has wheels for differs; the libraries in them do not.
 _PYTHONS: Final = ("3.13", "3.12", "3.11", "3.10", "3.9", "3.8", "3.7", "3.6")
 _TAGS: Final = ("manylinux_2_28", "manylinux_2_17", "manylinux2014", "manylinux2010", "manylinux1")
@@ -53,16 +52,6 @@ def library_of(text: str) -> str:
     if not libraries:
         raise UsageError(f"{text}: there is no libhdf5 in its wheel: give a path")
     return str(libraries[0])
-
-
-def said_of(path: str) -> str | None:
-    """Name the wheel that a library was taken from; None for others.
-
-    >>> said_of("/home/me/.cache/chunkwise/libraries/h5py-3.8.0/libhdf5-45610c27.so.200")
-    "h5py 3.8.0's wheel"
-    """
-    found = _KEPT.fullmatch(path)
-    return f"{found[1]} {found[2]}'s wheel" if found else None
 
 
 def _download(text: str, folder: Path) -> Path:

@@ -35,15 +35,6 @@ MOST_SLOTS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What a chunk cache keeps of one read."""
-
-    chunks: int  # Chunks that the read touches
-    collisions: int  # Of those, how many share their slot with another one of them
-    reloads: int  # Chunks that are decoded again when the same read follows at once
-
-
-@dataclass(frozen=True, slots=True)
 class Read:
     """A box of elements of a chunked dataset, read at once."""
 
@@ -63,6 +54,11 @@ class Read:
         """How many chunks the box touches along each dimension."""
         ends = zip(self.start, self.block, self.chunk, self.first, strict=True)
         return [(a + n - 1) // c - f + 1 for a, n, c, f in ends]
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks the box touches."""
+        return math.prod(self.extent)
 
     @property
     def grid(self) -> list[int]:
@@ -104,46 +100,38 @@ def fits(reader: Reader, chunks: int, nbytes: int) -> bool:
     return has_slots and chunks * nbytes <= reader.cache_nbytes
 
 
-def kept(reader: Reader, read: Read) -> Kept:
-    """Return what a reader's cache keeps of a read of filtered chunks.
-
-    Exact for libhdf5 up to `MOST_FOLLOWED` chunks; beyond, exact where all fit.
-    """
-    chunks = math.prod(read.extent)
-    nbytes = read.chunk_nbytes
+def reloads(reader: Reader, read: Read) -> int:
+    """Count the filtered chunks that are decoded again when the same read follows at once."""
+    # Exact for libhdf5 up to `MOST_FOLLOWED` chunks; beyond, exact where all fit.
+    chunks, nbytes = read.chunks, read.chunk_nbytes
     if nbytes > reader.cache_nbytes or reader.nslots == 0:
-        return Kept(chunks, 0, chunks)
+        return chunks
     if reader.nslots is None or reader.w0 is None:
-        return Kept(chunks, 0, 0 if fits(reader, chunks, nbytes) else chunks)
+        return 0 if fits(reader, chunks, nbytes) else chunks
     taken, lost, places = _shared(reader.nslots, read)
     # If the chunks of all used slots fit, only a collision drops one.
     if fits(reader, taken, nbytes):
-        return Kept(chunks, lost, lost)
+        return lost
     if chunks > MOST_FOLLOWED:
-        return Kept(chunks, lost, chunks)
+        return chunks
     cache = ChunkCache(reader.cache_nbytes // nbytes, reader.w0, nbytes)
     accesses = list(zip(places.tolist(), read.wanted_nbytes(), strict=True))
     for _ in range(2):
         loads = sum(cache.access(i, *access) for i, access in enumerate(accesses))
-    return Kept(chunks, lost, loads)
+    return loads
 
 
 def collisions(reader: Reader, read: Read) -> int:
-    """Count the chunks of a read that share their slot with another one of it.
-
-    As `kept` tells, without following what is dropped.
-    """
+    """Count the chunks of a read that share their slot with another one of it."""
     if read.chunk_nbytes > reader.cache_nbytes or reader.w0 is None or not reader.nslots:
         return 0
     return _shared(reader.nslots, read)[1]
 
 
 def _shared(nslots: int, read: Read) -> tuple[int, int, npt.NDArray[np.int64]]:
-    """Count slots that a read takes, and chunks that share theirs; give the slot of each chunk.
-
-    A read of too many chunks is taken to fill all slots.
-    """
-    chunks = math.prod(read.extent)
+    """Count slots that a read takes, and chunks that share theirs; give the slot of each chunk."""
+    # A read of too many chunks is taken to fill all slots.
+    chunks = read.chunks
     if chunks > MOST_LISTED:
         return nslots, chunks, np.empty(0, np.int64)
     places = slots(read.grid, read.first, read.extent, nslots)
@@ -153,11 +141,9 @@ def _shared(nslots: int, read: Read) -> tuple[int, int, npt.NDArray[np.int64]]:
 
 
 def hash_slots(chunks: int) -> int:
-    """Return ``rdcc_nslots`` for a cache of so many chunks: a prime, about 100 for each.
-
-    libhdf5 keeps one chunk per slot.  Beyond a million slots, 10 for each; at most as many as
-    no memory holds.
-    """
+    """Return ``rdcc_nslots`` for a cache of so many chunks: a prime, about 100 for each."""
+    # libhdf5 keeps one chunk per slot.  Beyond a million slots, 10 for each; at most as many as no
+    # memory holds.
     number = max(FEWEST_SLOTS, min(100 * chunks, max(10 * chunks, MANY_SLOTS)))
     return prime_from(min(number, MOST_SLOTS))
 
@@ -245,12 +231,10 @@ class ChunkCache:
         del self._holder[self._slot_of.pop(chunk)]
 
     def _prune(self) -> None:
-        """Make room for one chunk, if that can be done.
-
-        libhdf5 has two pointers that walk the queue.  The first drops chunks that were read in
-        full; `w0` of the queue behind it the second drops whatever it meets.  With a `w0` of
-        1 the second never begins, and the cache may outgrow its bytes.
-        """
+        """Make room for one chunk, if that can be done."""
+        # libhdf5 has two pointers that walk the queue.  The first drops chunks that were read in
+        # full; `w0` of the queue behind it the second drops whatever it meets.  With a `w0` of 1
+        # the second never begins, and the cache may outgrow its bytes.
         needed = len(self._places) - self.room + 1
         if needed <= 0:
             return

@@ -29,15 +29,9 @@ import numpy as np
 import numpy.typing as npt
 
 from chunkwise.grammar import format_shape, format_size
+from chunkwise.model import nominal
+from chunkwise.model.cost import Stored
 from chunkwise.model.geometry import canonical, touched_along
-from chunkwise.model.nominal import (
-    ANYWHERE_LOAD_S,
-    LOAD_S,
-    STORED_LOAD_S,
-    nominal_s,
-    quick_s,
-    slowdown,
-)
 from chunkwise.model.readers import (
     CHUNKWISE,
     LIBRARIES,
@@ -106,10 +100,8 @@ class Present:
         stored_nbytes: int,
         readers: Sequence[Reader] | None = None,  # Who is named; None for everyone
     ) -> Present | None:
-        """Say how data is stored; None if it has filters, or none is stored.
-
-        The rule counts what is decoded, and without filters nothing is.
-        """
+        """Say how data is stored; None if it has filters, or none is stored."""
+        # The rule counts what is decoded, and without filters nothing is.
         if filters != "none" or not stored_nbytes:
             return None
         # chunkwise reads what is not filtered piece by piece, where others load chunks.
@@ -119,10 +111,10 @@ class Present:
         self, extents: _Shape, itemsize: int, patterns: Sequence[Pattern], chunks: _Shape
     ) -> bool:
         """Whether patterns are about as fast in other chunks, for each reader, from memory."""
-        times = slowdown(
-            extents, itemsize, self.chunks, chunks, patterns, self.readers, filtered=False
+        before, after = (
+            Stored.of(extents, one, itemsize, filtered=False) for one in (self.chunks, chunks)
         )
-        return times <= HARMLESS
+        return nominal.slowdown(before, after, patterns, self.readers) <= HARMLESS
 
 
 def default_chunk(
@@ -146,11 +138,11 @@ def default_chunk(
     found = tuple(within(one, extents) for one in asked) or usual(extents, itemsize)
     # Patterns that are the usual ones say no more than none.
     if found == usual(extents, itemsize):
-        load_s = ANYWHERE_LOAD_S
+        load_s = nominal.ANYWHERE_LOAD_S
     else:
         # Larger chunks cost a walk nothing.
         is_single = present is None and any(one.of_one_read for one in found)
-        load_s = LOAD_S if is_single else STORED_LOAD_S
+        load_s = nominal.LOAD_S if is_single else nominal.STORED_LOAD_S
     sought = (extents, itemsize, found, limit_nbytes, smallest(readers), load_s)
     best = extents if is_one else _best(*sought)
     if present is None or present.is_served(extents, itemsize, found, best):
@@ -179,11 +171,9 @@ def suited_chunk(
 
 
 def usual(shape: Sequence[int], itemsize: int) -> tuple[Pattern, ...]:
-    """Return the patterns that are meant if none is stated, those that `inspect` judges by.
-
-    A line along each dimension, and a step: as many of each as cover the array, or `USUAL_READS`
-    at random places where there are more.
-    """
+    """Return the patterns that are meant if none is stated, those that `inspect` judges by."""
+    # A line along each dimension, and a step: as many of each as cover the array, or `USUAL_READS`
+    # at random places where there are more.
     found = []
     for block in canonical(shape, itemsize):
         number = math.prod(-(-n // b) for n, b in zip(shape, block, strict=True))
@@ -246,10 +236,8 @@ def are_too_small(count: int, nbytes: int) -> bool:
 
 
 def shrunk(chunk: Sequence[int], itemsize: int, limit_nbytes: int) -> tuple[int, ...]:
-    """Return a chunk of at most so many bytes, its slowest dimensions halved first.
-
-    It is larger only if a single element is.
-    """
+    """Return a chunk of at most so many bytes, its slowest dimensions halved first."""
+    # It is larger only if a single element is.
     sides = list(chunk)
     while math.prod(sides) * itemsize > limit_nbytes and max(sides, default=1) > 1:
         slowest = next(d for d, side in enumerate(sides) if side > 1)
@@ -265,11 +253,9 @@ def expected_shape(
     *,
     grown_nbytes: int | None = None,
 ) -> tuple[int, ...]:
-    """Return the extents for which chunks are chosen: those that it has, or will at least have.
-
-    Parameters are those of `default_chunk`.  Dimensions that may grow have room for
-    each access; the slowest of them makes up for what is missing to `grown_nbytes`.
-    """
+    """Return the extents for which chunks are chosen: those that it has, or will at least have."""
+    # Parameters are those of `default_chunk`.  Dimensions that may grow have room for each access;
+    # the slowest of them makes up for what is missing to `grown_nbytes`.
     if grown_nbytes is None:
         grown_nbytes = GROWN_NBYTES if 0 in shape else BEGUN_NBYTES
     most = tuple(shape) if maxshape is None else tuple(maxshape)
@@ -315,7 +301,7 @@ def _best(
     shapes = _bounded(
         _thinned(sides), itemsize, limit_nbytes, least_nbytes if present is None else 1
     )
-    seconds = quick_s(extents, itemsize, shapes, everything, reader, load_s=load_s)
+    seconds = nominal.quick_s(extents, itemsize, shapes, everything, reader, load_s=load_s)
     order = np.lexsort((-shapes.prod(axis=1), seconds))
     found: list[tuple[float, _Shape]] = []
     # Lists of selections are slow to follow.
@@ -327,10 +313,8 @@ def _best(
             or not present.is_served(extents, itemsize, patterns, chunks)
         ):
             continue
-        took_s = nominal_s(
-            extents, itemsize, chunks, everything, reader, filtered=present is None, load_s=load_s
-        )
-        found.append((took_s, chunks))
+        stored = Stored(extents, chunks, itemsize, filtered=present is None)
+        found.append((nominal.nominal_s(stored, everything, reader, load_s=load_s), chunks))
         if len(found) == _CLOSELY:
             break
     least = min(found, default=(0.0, ()))[0]
@@ -385,7 +369,8 @@ def divisors(extent: int, blocks: set[int]) -> list[int]:
     wanted = {-(-extent // parts) for parts in _parts(extent)}
     for block in blocks:
         wanted |= {min(extent, block * times) for times in _parts(extent // block)}
-    return sorted(side for side in wanted if _waste(extent, side) <= MOST_WASTE)
+    # Chunks reach beyond the array by a part of it.
+    return sorted(n for n in wanted if -(-extent // n) * n / extent - 1 <= MOST_WASTE)
 
 
 def _parts(most: int) -> Iterator[int]:
@@ -397,8 +382,3 @@ def _parts(most: int) -> Iterator[int]:
             yield power // 2 * 3
         power *= 2
     yield max(1, most)
-
-
-def _waste(extent: int, side: int) -> float:
-    """What chunks have beyond the array, as part of the array."""
-    return -(-extent // side) * side / extent - 1

@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
-from chunkwise.model.chunk_cache import Read, collisions, kept
+from chunkwise.model.chunk_cache import Read, collisions, reloads
 from chunkwise.model.geometry import Walk
 from chunkwise.model.readers import UNCACHED, Reader
 
@@ -23,12 +23,22 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """How a chunked dataset is stored."""
+    """How a dataset is stored."""
 
     shape: Shape  # Of the dataset and of a chunk, in elements
     chunks: Shape
     itemsize: int  # Bytes of an element
     filtered: bool = True  # Whether its chunks have filters
+    chunked: bool = True  # If it has none, it is one piece: `chunks` is its shape
+
+    @classmethod
+    def of(
+        cls, shape: Shape, chunks: Shape | None, itemsize: int, *, filtered: bool = True
+    ) -> Stored:
+        """Say how a dataset is stored that may have no chunks."""
+        if chunks is None:
+            return cls(shape, shape, itemsize, filtered=False, chunked=False)
+        return cls(shape, chunks, itemsize, filtered)
 
     @property
     def chunk_nbytes(self) -> int:
@@ -47,96 +57,88 @@ class Stored:
         return Walk(*(tuple(lengths[axis] for axis in axes) for lengths in sides))
 
     def is_read_in_pieces(self, reader: Reader) -> bool:
-        """Whether libhdf5 reads just the elements it needs, as from contiguous storage.
-
-        It does so from a chunk that is neither filtered nor fits its cache.
-        """
+        """Whether libhdf5 reads just the elements it needs, as from contiguous storage."""
+        # It does so from a chunk that is neither filtered nor fits its cache.
         return not self.filtered and self.chunk_nbytes > reader.cache_nbytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cost:
-    """What a walk of blocks costs one reader."""
+    """What a walk of blocks costs one reader with its chunk cache."""
 
-    chunks: int  # The most chunks that one read touches
-    selected_nbytes: int  # Bytes that one read asks for, and those of the chunks that it touches
-    decoded_nbytes: int
-    collisions: int  # Chunks of one read that share a slot of the cache with another one of it
-    reloads: int  # Chunks that are decoded again when the same read follows at once
-    decodes: float  # How often a walk over the whole dataset decodes each chunk; 1.0 is once
+    stored: Stored
+    block: Shape
+    reader: Reader = UNCACHED
+    order: Shape | None = None
+
+    @cached_property
+    def _read(self) -> Read:
+        stored = self.stored
+        start = (0,) * len(self.block)
+        return Read(stored.shape, stored.chunks, stored.itemsize, start, self.block)
+
+    @cached_property
+    def _in_pieces(self) -> bool:
+        return self.stored.is_read_in_pieces(self.reader)
+
+    @cached_property
+    def chunks(self) -> int:
+        """The most chunks that one read touches."""
+        return self.stored.walk(self.block, self.order).chunks_per_operation
+
+    @property
+    def selected_nbytes(self) -> int:
+        """Bytes that one read asks for."""
+        return math.prod(self.block) * self.stored.itemsize
+
+    @property
+    def decoded_nbytes(self) -> int:
+        """Bytes of the chunks that it touches."""
+        return self.chunks * self.stored.chunk_nbytes
 
     @property
     def amplification(self) -> float:
         """Bytes decoded for each that one read asks for."""
         return self.decoded_nbytes / self.selected_nbytes
 
-    def total_s(self, allocated_nbytes: int, nbytes_per_s: float | None) -> float | None:
-        """Predict the seconds of the whole walk; None without a speed."""
-        return self.decodes * allocated_nbytes / nbytes_per_s if nbytes_per_s else None
+    @cached_property
+    def collisions(self) -> int:
+        """Chunks of one read that share a slot of the cache with another one of it."""
+        return 0 if self._in_pieces else collisions(self.reader, self._read)
+
+    @cached_property
+    def reloads(self) -> int:
+        """Chunks that are decoded again when the same read follows at once."""
+        return self.chunks if self._in_pieces else reloads(self.reader, self._read)
+
+    @cached_property
+    def decodes(self) -> float:
+        """How often a walk over the whole dataset decodes each chunk; 1.0 is once."""
+        if self._in_pieces:
+            return 1.0
+        by_size = decodes_by_size(self.stored, self.block, self.reader, order=self.order)
+        lost = self.collisions / self._read.chunks
+        if not lost:
+            return by_size
+        # Those are lost before the next read.
+        uncached = self.stored.walk(self.block, self.order).decodes_per_chunk(0)
+        return (1 - lost) * by_size + lost * uncached
 
 
 # Several findings and sentences ask for the same figures.
-@lru_cache(maxsize=1024)
-def walk_cost(
-    stored: Stored,
-    block: Shape,
-    reader: Reader = UNCACHED,
-    *,
-    order: tuple[int, ...] | None = None,
-) -> Cost:
-    """Return the cost of reading a dataset by a block, for a reader with its chunk cache."""
-    walk = stored.walk(block, order)
-    chunks = walk.chunks_per_operation
-    selected = math.prod(block) * stored.itemsize
-    decoded = chunks * stored.chunk_nbytes
-    if stored.is_read_in_pieces(reader):
-        return Cost(chunks, selected, decoded, 0, chunks, 1.0)
-    start = (0,) * len(block)
-    found = kept(reader, Read(stored.shape, stored.chunks, stored.itemsize, start, block))
-    decodes = _decodes(stored, block, reader, order, found.collisions / found.chunks)
-    return Cost(chunks, selected, decoded, found.collisions, found.reloads, decodes)
-
-
-def decodes_of_walk(
-    stored: Stored, block: Shape, reader: Reader, *, order: Sequence[int] | None = None
-) -> float:
-    """Tell how often a walk decodes each chunk: `Cost.decodes`, in a tenth of the time.
-
-    Parameters are those of `walk_cost`.
-    """
-    if stored.is_read_in_pieces(reader):
-        return 1.0
-    read = Read(stored.shape, stored.chunks, stored.itemsize, (0,) * len(block), block)
-    lost = collisions(reader, read) / math.prod(read.extent)
-    return _decodes(stored, block, reader, order, lost)
-
-
-def _decodes(
-    stored: Stored, block: Shape, reader: Reader, order: Sequence[int] | None, lost: float
-) -> float:
-    """Count decodes if a share of each read's chunks collides with others of it."""
-    by_size = decodes_by_size(stored, block, reader, order=order)
-    if not lost:
-        return by_size
-    # Those are lost before the next read.
-    return (1 - lost) * by_size + lost * stored.walk(block, order).decodes_per_chunk(0)
+walk_cost = lru_cache(maxsize=1024)(Cost)
 
 
 def decodes_by_size(
     stored: Stored, block: Shape, reader: Reader, *, order: Sequence[int] | None = None
 ) -> float:
-    """Return how often a walk decodes each chunk, if a cache has enough slots.
-
-    Parameters are those of `walk_cost`, which counts collisions as well and takes longer.
-    """
+    """Return how often a walk decodes each chunk, if a cache has enough slots."""
     return stored.walk(block, order).decodes_per_chunk(reader.cache_nbytes // stored.chunk_nbytes)
 
 
 def decodes_in_no_order(stored: Stored, block: Shape, reader: Reader, operations: int) -> float:
-    """Tell how often so many reads at random places decode each chunk that they touch.
-
-    A chunk is cached as often as the cache holds a share of all chunks.
-    """
+    """Tell how often so many reads at random places decode each chunk that they touch."""
+    # A chunk is cached as often as the cache holds a share of all chunks.
     if stored.is_read_in_pieces(reader):
         return 1.0
     walk = stored.walk(block)

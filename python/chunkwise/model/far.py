@@ -18,10 +18,8 @@ class Link:
     in_flight: int  # Requests that chunkwise has under way at a time
 
     def seconds(self, reads: float, requests: float, nbytes: float, *, at_once: bool) -> float:
-        """Add up waiting and sending; `at_once`: each read asks for its chunks together.
-
-        libhdf5 asks for one after another.
-        """
+        """Add up waiting and sending; `at_once`: each read asks for its chunks together."""
+        # libhdf5 asks for one after another.
         waits = requests
         if at_once and requests > reads:
             waits = reads * math.ceil(requests / reads / self.in_flight)
@@ -30,31 +28,16 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What was fetched of a file far away, and how long that takes over a given way.
-
-    Attributes
-    ----------
-    requests
-        How many were made.
-    rounds
-        How many of them had to wait, one after the other: each began after the one before it was
-        answered.
-    nbytes
-        Bytes that came.
-    latency_s
-        The time from a request to the first byte of its answer.
-    nbytes_per_s
-        Bytes a second of the network.
-    seconds
-        How long it takes with these two, without decoding.
-    """
+    """What was fetched of a file far away, and how long that takes over a given way."""
 
     requests: int
+    # How many requests had to wait, one after the other: each began after the one before it was
+    # answered.
     rounds: int
     nbytes: int
-    latency_s: float
-    nbytes_per_s: float
-    seconds: float
+    latency_s: float  # From a request to the first byte of its answer
+    nbytes_per_s: float  # Of the network
+    seconds: float  # How long it takes with these two, without decoding
 
     @property
     def words(self) -> str:

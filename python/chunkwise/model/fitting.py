@@ -68,11 +68,9 @@ def fitted_columns(
     measured_s: npt.NDArray[np.float64],  # Its seconds, more than 0
     nominal: npt.NDArray[np.float64] | None = None,
 ) -> npt.NDArray[np.float64]:
-    """Find the cost of each column of counts; no cost is negative.
-
-    Ratios count: a read of a microsecond says as much as one of a second, half as long is as
-    wrong as twice as long, and what is far off says less about all others.
-    """
+    """Find the cost of each column of counts; no cost is negative."""
+    # Ratios count: a read of a microsecond says as much as one of a second, half as long is as
+    # wrong as twice as long, and what is far off says less about all others.
     trust = np.ones(len(measured_s))
     if nominal is not None:
         counts = np.vstack([counts, np.eye(len(nominal))])

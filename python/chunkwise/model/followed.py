@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Final
 
 from chunkwise.model.chunk_cache import ChunkCache, Read, slots
-from chunkwise.model.cost import Shape, Stored, decodes_by_size, decodes_of_walk
+from chunkwise.model.cost import Shape, Stored, decodes_by_size, walk_cost
 from chunkwise.model.readers import Reader
 
 # A second or two.
@@ -38,11 +38,9 @@ def loads_of_walk(
     order: Shape | None = None,
     most_steps: int = MOST_STEPS,  # Chunks that are followed at most, about
 ) -> float:
-    """Tell how many chunks a walk over the whole dataset loads.
-
-    Parameters are those of `chunkwise.model.cost.walk_cost`.  Exact for libhdf5 where the walk
-    is short.
-    """
+    """Tell how many chunks a walk over the whole dataset loads."""
+    # Parameters are those of `chunkwise.model.cost.walk_cost`.  Exact for libhdf5 where the walk
+    # is short.
     walk = stored.walk(block, order)
     touches = math.prod(axis.touches for axis in walk.axes)
     if touches == walk.chunk_count:
@@ -61,7 +59,7 @@ def loads_of_walk(
             return float(walk.chunk_count)
     if most_steps < min(touches, _FILLS * held):
         # The beginning would not say what happens when the cache is full.
-        decodes = decodes_of_walk(stored, block, reader, order=order)
+        decodes = walk_cost(stored, block, reader, order=order).decodes
         return min(float(touches), decodes * walk.chunk_count)
     cache = ChunkCache(held, reader.w0, stored.chunk_nbytes)
     axes = range(len(stored.shape)) if order is None else order

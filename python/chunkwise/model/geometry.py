@@ -36,11 +36,9 @@ def piece(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
 
 
 def canonical(shape: Sequence[int], itemsize: int) -> list[tuple[int, ...]]:
-    """List the blocks that are read when nobody says what is read.
-
-    A line along each dimension, and a step: one index of the slowest dimension, and all of the
-    others.  Of a dataset with one dimension, a piece of `PIECE_NBYTES`.
-    """
+    """List the blocks that are read when nobody says what is read."""
+    # A line along each dimension, and a step: one index of the slowest dimension, and all of the
+    # others.  Of a dataset with one dimension, a piece of `PIECE_NBYTES`.
     axes = [axis for axis, extent in enumerate(shape) if extent > 1]
     if len(axes) < 2:
         return [piece(shape, itemsize)]
@@ -81,20 +79,16 @@ class Axis:
 
     @property
     def touches(self) -> int:
-        """Sum over the positions of the chunks that each one touches.
-
-        One per position, and one more for each chunk boundary inside a block.
-        """
+        """Sum over the positions of the chunks that each one touches."""
+        # One per position, and one more for each chunk boundary inside a block.
         shared = (self.extent - 1) // math.lcm(self.block, self.chunk)
         return self.positions + (self.chunks - 1) - shared
 
     @cached_property
     def repeats(self) -> int:
-        """How many positions touch exactly the chunks that the one before touched.
-
-        Only a block that lies in one chunk, next to another in the same, does.
-        How blocks fall into chunks repeats every `period` chunks.
-        """
+        """How many positions touch exactly the chunks that the one before touched."""
+        # Only a block that lies in one chunk, next to another in the same, does. How blocks fall
+        # into chunks repeats every `period` chunks.
         if self.chunk <= self.block:
             return 0
         period = self.block // math.gcd(self.block, self.chunk)
@@ -203,12 +197,10 @@ class Walk:
         return fresh, same
 
     def decodes_per_chunk(self, cached_chunks: int) -> float:
-        """How often the walk decodes each chunk, with a cache of so many chunks.
-
-        A dimension's repeated visits cost nothing if the cache holds all chunks
-        that the walk touches between two of them: those of a full sweep over the
-        faster dimensions.  1.0 means that no chunk is decoded twice.
-        """
+        """How often the walk decodes each chunk, with a cache of so many chunks."""
+        # A dimension's repeated visits cost nothing if the cache holds all chunks that the walk
+        # touches between two of them: those of a full sweep over the faster dimensions.  1.0 means
+        # that no chunk is decoded twice.
         decodes = 1.0
         lost = False
         for axis, held in reversed([*zip(self.axes, self.footprints(), strict=True)]):

@@ -45,10 +45,8 @@ def holding(
 
 
 def caches(stored: Stored, patterns: Sequence[Pattern]) -> list[int]:
-    """List sizes of a chunk cache, in bytes, with which some pattern finds its chunks again.
-
-    Ascending, each at most `worth.LARGEST_CACHE_NBYTES`.
-    """
+    """List sizes of a chunk cache, in bytes, with which some pattern finds its chunks again."""
+    # Ascending, each at most `worth.LARGEST_CACHE_NBYTES`.
     found = set()
     for pattern in patterns:
         if pattern.writes:

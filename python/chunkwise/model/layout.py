@@ -126,19 +126,15 @@ def as_pattern(path: str) -> str:
 
 
 def metadata_block(metadata_nbytes: int) -> int:
-    """Return the bytes of the blocks that gather so much metadata.
-
-    One block holds all of it where that is not too much; it is within what may be left unused.
-    """
+    """Return the bytes of the blocks that gather so much metadata."""
+    # One block holds all of it where that is not too much; it is within what may be left unused.
     fitting = 1 << (max(1, metadata_nbytes) - 1).bit_length()
     return min(max(fitting, _SMALLEST_BLOCK_NBYTES), _LARGEST_BLOCK_NBYTES)
 
 
 def together(layouts: Iterable[FileLayout]) -> FileLayout | None:
-    """Make one layout of several; if something is asked twice, the first wins.
-
-    Paged file space replaces blocks of metadata, which have no effect in it.
-    """
+    """Make one layout of several; if something is asked twice, the first wins."""
+    # Paged file space replaces blocks of metadata, which have no effect in it.
     found = list(layouts)
     if not found:
         return None

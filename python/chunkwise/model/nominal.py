@@ -24,7 +24,7 @@ from chunkwise.model.fitting import NOMINAL
 from chunkwise.model.geometry import Axis
 from chunkwise.model.readers import CHUNKWISE, Reader
 from chunkwise.model.seconds import Codec, Machine, Rates, Speed, parts
-from chunkwise.model.traffic import Pattern, contiguous_traffic, reader_of, traffic
+from chunkwise.model.traffic import Pattern, reader_of, traffic
 
 # To find a chunk of a file in memory and to start its filters, for single reads: what h5py took of
 # processor time, in some 400 layouts of 26 datasets.
@@ -55,7 +55,6 @@ _RATES: Final = Rates(
     index_s=1e-6,
     irregular_s=2e-8,
 )
-MACHINE: Final = Machine({"libhdf5": _RATES}, {"libhdf5": _RATES})
 # Once for a file is not once for each read: neither the start nor the list of its chunks.
 _OUR_RATES: Final = replace(NOMINAL[CHUNKWISE, False], walk_s=0.0, index_s=0.0)
 CODEC: Final = Codec(
@@ -67,31 +66,20 @@ CODEC: Final = Codec(
 
 
 def nominal_s(
-    shape: Shape,  # The dataset's extents, at least 1 each, and bytes of an element
-    itemsize: int,
-    chunks: Shape | None,  # Shape of a chunk; None for contiguous data
-    patterns: Sequence[Pattern],
-    reader: Reader,
-    *,
-    filtered: bool = True,
-    load_s: float = LOAD_S,
+    stored: Stored, patterns: Sequence[Pattern], reader: Reader, *, load_s: float = LOAD_S
 ) -> float:
     """Predict the seconds of patterns, each as often as its weight says."""
     total = 0.0
     rates = replace(_OUR_RATES if reader.name == CHUNKWISE else _RATES, load_s=load_s)
-    if chunks is None and reader.name != CHUNKWISE:
+    if not stored.chunked and reader.name != CHUNKWISE:
         # No chunk is found for a buffer; filled from storage, it takes what one does.
         rates = replace(rates, piece_s=max(_FILLED_S, load_s - LOAD_S))
     machine = Machine({"libhdf5": rates}, {"libhdf5": rates})
-    codec = CODEC if filtered and chunks is not None else Codec("none")
+    codec = CODEC if stored.filtered else Codec("none")
     for one in patterns:
-        who = reader_of(one, reader)
-        if chunks is None:
-            found = contiguous_traffic(shape, itemsize, one, who)
-        else:
-            found = traffic(Stored(shape, chunks, itemsize, filtered), one, who)
+        found = traffic(stored, one, reader_of(one, reader))
         each = parts(
-            found, chunks or shape, itemsize, codec, machine, "libhdf5", writing=one.writes
+            found, stored.chunks, stored.itemsize, codec, machine, "libhdf5", writing=one.writes
         )
         total += one.weight * sum(each.values())
     return total
@@ -103,28 +91,16 @@ def memory_load_s(*, filtered: bool) -> float:
 
 
 def slowdown(
-    shape: Shape,
-    itemsize: int,
-    before: Shape | None,  # Chunks; None for contiguous data
-    after: Shape,
-    patterns: Sequence[Pattern],
-    readers: Sequence[Reader],
-    *,
-    filtered: bool,
+    before: Stored, after: Stored, patterns: Sequence[Pattern], readers: Sequence[Reader]
 ) -> float:
-    """Return how many times as long reading takes in other chunks, from memory.
-
-    For the reader that suffers most, of all patterns together.
-    """
-    load_s = memory_load_s(filtered=filtered)
-    worst = 0.0
-    for reader in readers:
-        then_s, now_s = (
-            nominal_s(shape, itemsize, one, patterns, reader, filtered=filtered, load_s=load_s)
-            for one in (after, before)
-        )
-        worst = max(worst, then_s / now_s)
-    return worst
+    """Return how many times as long reading takes in other chunks, from memory."""
+    # For the reader that suffers most, of all patterns together.
+    load_s = memory_load_s(filtered=after.filtered)
+    return max(
+        nominal_s(after, patterns, one, load_s=load_s)
+        / nominal_s(before, patterns, one, load_s=load_s)
+        for one in readers
+    )
 
 
 def quick_s(
@@ -136,10 +112,8 @@ def quick_s(
     *,
     load_s: float = LOAD_S,
 ) -> npt.NDArray[np.float64]:
-    """Predict about the same for many chunk shapes at once: chunks touched, loaded, decoded.
-
-    Collisions in a cache's hash table and the length of runs are left out.
-    """
+    """Predict about the same for many chunk shapes at once: chunks touched, loaded, decoded."""
+    # Collisions in a cache's hash table and the length of runs are left out.
     nbytes = shapes.astype(np.float64).prod(axis=1) * itemsize
     sides, places = zip(
         *(np.unique(shapes[:, axis], return_inverse=True) for axis in range(len(shape))),

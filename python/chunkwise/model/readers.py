@@ -37,16 +37,9 @@ CHUNKWISE: Final = "chunkwise"
 
 
 def reader(name: str) -> Reader:
-    """Return the chunk cache of a program of `readability.PROGRAM_NAMES`.
-
-    ``chunkwise`` has one cache for all datasets of the process, without slots.  Of a program
-    whose cache nobody documents, that of the libhdf5 here is taken, and the title says so.
-
-    Raises
-    ------
-    chunkwise.errors.UsageError
-        For any other name.
-    """
+    """Return the chunk cache of a program of `readability.PROGRAM_NAMES`."""
+    # ``chunkwise`` has one cache for all datasets of the process, without slots.  Of a program
+    # whose cache nobody documents, that of the libhdf5 here is taken, and the title says so.
     if name == CHUNKWISE:
         budget = _native.cache_stats()["budget_nbytes"]
         return Reader(CHUNKWISE, CHUNKWISE, budget, None, None)
@@ -61,10 +54,8 @@ def reader(name: str) -> Reader:
 
 
 def everyone() -> tuple[Reader, ...]:
-    """Return each reader that a file may meet, this process's own library last.
-
-    It is left out where it has the defaults of one that is there.
-    """
+    """Return each reader that a file may meet, this process's own library last."""
+    # It is left out where it has the defaults of one that is there.
     here = this_process()
     defaults = {(each.cache_nbytes, each.nslots, each.w0) for each in LIBRARIES}
     own = () if (here.cache_nbytes, here.nslots, here.w0) in defaults else (here,)

@@ -36,8 +36,11 @@ def references(
     yield "h5py's guess", h5py_guess(shape, itemsize)
     yield "netCDF-C's default", netcdf_default(shape, itemsize, maxshape)
     yield "1 MiB, square", square(shape, itemsize)
-    yield "Sarawagi and Stonebraker (1994)", least_blocks(shape, itemsize, blocks, weights)
-    yield "Otoo, Rotem and Seshadri (2007)", independent_ranges(shape, itemsize, blocks, weights)
+    for name, touched in (
+        ("Sarawagi and Stonebraker (1994)", aligned),
+        ("Otoo, Rotem and Seshadri (2007)", anywhere),
+    ):
+        yield name, fewest_touched(shape, itemsize, blocks, weights, touched)
     for block in dict.fromkeys(blocks):
         yield "the block that is read", within(shape, itemsize, block)
 
@@ -61,11 +64,9 @@ def h5py_guess(shape: Shape, itemsize: int) -> Shape:
 def netcdf_default(
     shape: Shape, itemsize: int, maxshape: Sequence[int | None] | None = None
 ) -> Shape:
-    """Return netCDF-C's default for a variable (``nc4_find_default_chunksizes2``).
-
-    An unlimited dimension gets 1, the others the same share of their length, so that a chunk
-    is about 4 MiB, then slightly less, so that the last one is as full as the others.
-    """
+    """Return netCDF-C's default for a variable (``nc4_find_default_chunksizes2``)."""
+    # An unlimited dimension gets 1, the others the same share of their length, so that a chunk is
+    # about 4 MiB, then slightly less, so that the last one is as full as the others.
     growing = [most is None for most in maxshape] if maxshape else [False] * len(shape)
     if len(shape) == 1 and growing[0]:
         return (max(1, min(shape[0], _NETCDF_NBYTES // itemsize)),)
@@ -78,64 +79,13 @@ def netcdf_default(
     return tuple(-(-n // -(-n // side)) for n, side in zip(shape, sides, strict=True))
 
 
-def square(shape: Shape, itemsize: int, nbytes: int = RULE_OF_THUMB_NBYTES) -> Shape:
-    """Return a chunk with sides of one length, of about so many bytes, within the array."""
-    return _scaled(shape, itemsize, [1.0] * len(shape), nbytes)
-
-
-def least_blocks(
-    shape: Shape,
-    itemsize: int,
-    blocks: Sequence[Shape],
-    weights: Sequence[float],
-    nbytes: int = RULE_OF_THUMB_NBYTES,
-) -> Shape:
-    """Return the shape with which reads fetch the fewest chunks, each aligned to chunks.
-
-    Sarawagi and Stonebraker, 'Efficient organization of large multidimensional arrays' (ICDE
-    1994): of all shapes of a chunk's size, the one that minimises the mean number of chunks
-    fetched, the product over the dimensions of ceil(block / side).  Sides are powers of 2 of
-    the array's; each is halved, the cheapest way first, until a chunk is small enough.
-    """
-    return _halved(shape, itemsize, blocks, weights, nbytes, lambda block, side: -(-block // side))
-
-
-def independent_ranges(
-    shape: Shape,
-    itemsize: int,
-    blocks: Sequence[Shape],
-    weights: Sequence[float],
-    nbytes: int = RULE_OF_THUMB_NBYTES,
-) -> Shape:
-    """Return the shape for reads that begin anywhere.
-
-    Otoo, Rotem and Seshadri, 'Optimal chunking of large multidimensional arrays for data
-    warehousing' (DOLAP 2007): a block of b elements that begins anywhere touches
-    1 + (b - 1) / side chunks on average; the product over the dimensions is minimised.
-    """
-    return _halved(
-        shape, itemsize, blocks, weights, nbytes, lambda block, side: 1 + (block - 1) / side
-    )
-
-
-def within(
-    shape: Shape, itemsize: int, block: Shape, nbytes: int = 4 * RULE_OF_THUMB_NBYTES
-) -> Shape:
-    """Return a pattern's own block, cut if it is larger than a chunk should be."""
-    sides = [min(b, n) for b, n in zip(block, shape, strict=True)]
-    while math.prod(sides) * itemsize > nbytes and max(sides) > 1:
-        longest = max(range(len(sides)), key=lambda axis: sides[axis])
-        parts = -(-shape[longest] // sides[longest]) + 1
-        sides[longest] = min(sides[longest] - 1, -(-shape[longest] // parts))
-    return tuple(sides)
-
-
-def _scaled(shape: Shape, itemsize: int, sides: Sequence[float], nbytes: int) -> Shape:
-    """Scale sides to so many bytes; what an array cannot hold goes to its other dimensions."""
-    wanted = [float(side) for side in sides]
+def square(shape: Shape, itemsize: int) -> Shape:
+    """Return a chunk with sides of one length, of about 1 MiB, within the array."""
+    # What an array cannot hold goes to its other dimensions.
+    wanted = [1.0] * len(shape)
     for _ in range(_ROUNDS):
         free = [axis for axis, side in enumerate(wanted) if side < shape[axis]]
-        factor = nbytes / (math.prod(wanted) * itemsize)
+        factor = RULE_OF_THUMB_NBYTES / (math.prod(wanted) * itemsize)
         if not free or abs(factor - 1) < 0.01:
             break
         each = factor ** (1 / len(free))
@@ -144,14 +94,31 @@ def _scaled(shape: Shape, itemsize: int, sides: Sequence[float], nbytes: int) ->
     return tuple(max(1, min(n, round(side))) for n, side in zip(shape, wanted, strict=True))
 
 
-def _halved(
+def aligned(block: int, side: int) -> float:
+    """Count the chunks that a read touches along a dimension where it is aligned to chunks."""
+    # Sarawagi and Stonebraker, 'Efficient organization of large multidimensional arrays' (ICDE
+    # 1994): the mean number of chunks fetched is minimised.
+    return -(-block // side)
+
+
+def anywhere(block: int, side: int) -> float:
+    """Count the chunks that a read touches along a dimension on average, if it begins anywhere."""
+    # Otoo, Rotem and Seshadri, 'Optimal chunking of large multidimensional arrays for data
+    # warehousing' (DOLAP 2007).
+    return 1 + (block - 1) / side
+
+
+def fewest_touched(
     shape: Shape,
     itemsize: int,
     blocks: Sequence[Shape],
     weights: Sequence[float],
-    nbytes: int,
-    touched: Callable[[int, int], float],
+    touched: Callable[[int, int], float],  # `aligned` or `anywhere`
 ) -> Shape:
+    """Return the shape with which reads touch the fewest chunks, of the same size."""
+    # Sides are the array's over powers of 2: each is halved, the cheapest way first, until a chunk
+    # is small enough.
+
     def cost(sides: Sequence[int]) -> float:
         return sum(
             weight * math.prod(touched(b, s) for b, s in zip(block, sides, strict=True))
@@ -159,7 +126,7 @@ def _halved(
         )
 
     sides = list(shape)
-    while math.prod(sides) * itemsize > nbytes and max(sides) > 1:
+    while math.prod(sides) * itemsize > RULE_OF_THUMB_NBYTES and max(sides) > 1:
         halves = []
         for axis, side in enumerate(sides):
             if side > 1:
@@ -172,4 +139,14 @@ def _halved(
             cut for cut, one in zip(halves, costs, strict=True) if one <= costs.min() * 1.0001
         ]
         sides = min(close, key=max)
+    return tuple(sides)
+
+
+def within(shape: Shape, itemsize: int, block: Shape) -> Shape:
+    """Return a pattern's own block, cut if it is larger than a chunk should be."""
+    sides = [min(b, n) for b, n in zip(block, shape, strict=True)]
+    while math.prod(sides) * itemsize > 4 * RULE_OF_THUMB_NBYTES and max(sides) > 1:
+        longest = max(range(len(sides)), key=lambda axis: sides[axis])
+        parts = -(-shape[longest] // sides[longest]) + 1
+        sides[longest] = min(sides[longest] - 1, -(-shape[longest] // parts))
     return tuple(sides)

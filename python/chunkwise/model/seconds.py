@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, astuple, dataclass, field, fields
 from typing import Any, Final
 
 from chunkwise.model.blocks import finding_s
@@ -74,10 +74,8 @@ class Codec:
     in_blocks: bool = False  # Whether chunkwise decodes parts of chunks
 
     def ratio(self, chunks: Sequence[int]) -> float:
-        """Return the stored share of chunks of a shape, from the shapes nearest to it.
-
-        1.0 if nothing was tried.
-        """
+        """Return the stored share of chunks of a shape, from the shapes nearest to it."""
+        # 1.0 if nothing was tried.
         total = weights = 0.0
         for shape, ratio in self.ratios:
             if not shape:
@@ -151,14 +149,11 @@ class Machine:
             float(values["scaling"]),
             None if cold is None else Storage(**cold),
         )
-        numbers = [n for one in (*found.reads.values(), *found.writes.values()) for n in _all(one)]
+        rates = (*found.reads.values(), *found.writes.values())
+        numbers = [float(n) for one in rates for n in astuple(one)]
         if not found.reads or not all(math.isfinite(n) and n >= 0 for n in numbers):
             raise ValueError("no rates of a machine")
         return found
-
-
-def _all(rates: Rates) -> tuple[float, ...]:
-    return tuple(float(getattr(rates, name)) for name in RATES)
 
 
 def terms(found: Traffic, chunk_stored_nbytes: float) -> tuple[float, ...]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from chunkwise.model.blocks import part_nbytes
 from chunkwise.model.chunk_cache import ChunkCache
-from chunkwise.model.cost import Shape, Stored, decodes_by_size, decodes_of_walk
+from chunkwise.model.cost import Shape, Stored, decodes_by_size, walk_cost
 from chunkwise.model.geometry import Axis, touched_along
 from chunkwise.model.readers import CHUNKWISE, Reader
 
@@ -121,10 +121,8 @@ class Traffic:
 
     @property
     def crowd(self) -> float:
-        """Touches, each times the doublings of a call's chunks beyond a dozen.
-
-        libhdf5 sorts the chunks of a call, and memory that it visits in between is cold.
-        """
+        """Touches, each times the doublings of a call's chunks beyond a dozen."""
+        # libhdf5 sorts the chunks of a call, and memory that it visits in between is cold.
         each = self.touches / max(1.0, self.operations)
         return self.touches * max(0.0, math.log2(max(each, 1.0) / _FEW))
 
@@ -145,6 +143,8 @@ def reader_of(pattern: Pattern, reader: Reader) -> Reader:
 
 def traffic(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
     """Count the work of a pattern for a reader with its chunk cache."""
+    if not stored.chunked:
+        return contiguous_traffic(stored.shape, stored.itemsize, pattern, reader)
     if pattern.selections is not None:
         return _listed(stored, pattern, reader)
     if pattern.scattered or pattern.operations is not None:
@@ -153,20 +153,16 @@ def traffic(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
 
 
 def _outgrown(stored: Stored, reader: Reader) -> Reader:
-    """Give the cache what it takes by itself: with a `w0` of 1 no chunk leaves before its time.
-
-    libhdf5 then drops chunks that were read or written in full alone, whatever their bytes.
-    """
+    """Give the cache what it takes by itself: with a `w0` of 1 no chunk leaves before its time."""
+    # libhdf5 then drops chunks that were read or written in full alone, whatever their bytes.
     if reader.w0 is None or reader.w0 < 1 or stored.chunk_nbytes > reader.cache_nbytes:
         return reader
     return replace(reader, cache_nbytes=max(reader.cache_nbytes, _AS_MUCH_AS_IT_TAKES))
 
 
 def contiguous_traffic(shape: Shape, itemsize: int, pattern: Pattern, reader: Reader) -> Traffic:
-    """Count the work of a pattern if the dataset is not chunked.
-
-    libhdf5 reads short pieces through its sieve buffer, chunkwise from a map of the file.
-    """
+    """Count the work of a pattern if the dataset is not chunked."""
+    # libhdf5 reads short pieces through its sieve buffer, chunkwise from a map of the file.
     whole = Stored(shape, shape, itemsize, filtered=False)
     nobody = replace(reader, cache_nbytes=0, nslots=0)
     # Read as pieces of one chunk that no cache holds; there is no chunk to be filled first.
@@ -216,8 +212,9 @@ def _decodes(stored: Stored, pattern: Pattern, reader: Reader) -> float:
     """Tell how often a walk in order decodes each chunk."""
     holding = _outgrown(stored, reader)
     few = stored.walk(pattern.block, pattern.order).chunks_per_operation <= _MOST_HASHED
-    counted = decodes_of_walk if few else decodes_by_size
-    return counted(stored, pattern.block, holding, order=pattern.order)
+    if not few:
+        return decodes_by_size(stored, pattern.block, holding, order=pattern.order)
+    return walk_cost(stored, pattern.block, holding, order=pattern.order).decodes
 
 
 def _scattered(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
@@ -389,10 +386,8 @@ def _far(
     pieces: float,
     copied: tuple[float, float, float],
 ) -> float:
-    """Count runs far apart in memory: of the mapped file, and of chunks kept before.
-
-    ``copied`` are runs out of chunks, their bytes, and the share of those from kept chunks.
-    """
+    """Count runs far apart in memory: of the mapped file, and of chunks kept before."""
+    # ``copied`` are runs out of chunks, their bytes, and the share of those from kept chunks.
     if pattern.selections is not None:
         return 0.0
     length, apart = _stride(stored, pattern.block, stored.chunks)
@@ -417,10 +412,8 @@ def _far(
 def _fresh_nbytes(
     stored: Stored, pattern: Pattern, reader: Reader, loads: float
 ) -> tuple[float, float]:
-    """Count bytes of memory that are touched for the first time, and those of small buffers.
-
-    The call's own, and those of chunks: as many as are kept, or are under work at a time.
-    """
+    """Count bytes of memory that are touched for the first time, and those of small buffers."""
+    # The call's own, and those of chunks: as many as are kept, or are under work at a time.
     mine = 0 if pattern.writes else math.prod(pattern.block) * stored.itemsize
     each = stored.chunk_nbytes
     kept = float(max(each, reader.cache_nbytes))
@@ -438,11 +431,9 @@ def _along(stored: Stored, block: Sequence[int]) -> list[tuple[int, int, int]]:
 
 
 def _copied(stored: Stored, pattern: Pattern) -> tuple[float, float]:
-    """Count runs and strips that a block's part in one chunk is copied by, on average.
-
-    A strip has the runs along one dimension: the first one beyond a run of which the part has
-    more than one element.  One that is far from the strip before counts twice.
-    """
+    """Count runs and strips that a block's part in one chunk is copied by, on average."""
+    # A strip has the runs along one dimension: the first one beyond a run of which the part has
+    # more than one element.  One that is far from the strip before counts twice.
     part, length, joined, along, step, far = 1.0, 1.0, True, 1.0, stored.itemsize, False
     for extent, side, chunk in reversed(_along(stored, pattern.block)):
         axis = Axis(extent, side, chunk)
@@ -557,10 +548,8 @@ class _Chunks:
 
 
 def _chunks_of(stored: Stored, parts: Sequence[Hyperslab]) -> _Chunks:
-    """List the chunks that a selection touches, each once, as libhdf5 visits them.
-
-    None if there are too many.
-    """
+    """List the chunks that a selection touches, each once, as libhdf5 visits them."""
+    # None if there are too many.
     sides = [
         [_along_chunks(*bounds) for bounds in zip(*hyperslab, stored.chunks, strict=True)]
         for hyperslab in parts

@@ -61,7 +61,8 @@ def _named_lengths(spec: str) -> list[tuple[str, int | None]]:
 
 
 def _names(around: Around | None) -> list[str]:
-    return [] if around is None else [_last(name) for name in around.dimensions]
+    names = () if around is None else around.dimensions
+    return ["" if name is None else name.rpartition("/")[2] for name in names]
 
 
 def _in_order(
@@ -89,7 +90,3 @@ def _in_order(
             raise SelectionError(f"{said}: dimension '{printable(name)}' is named twice")
         lengths[names.index(name)] = length
     return lengths
-
-
-def _last(name: str | None) -> str:
-    return "" if name is None else name.rpartition("/")[2]

@@ -18,35 +18,20 @@ Union = tuple[Hyperslab, ...]
 
 @dataclass(frozen=True)
 class Access:
-    """A named access pattern.
+    """A named access pattern."""
 
-    Attributes
-    ----------
-    name : str
-        What the pattern is called in tables, such as ``row`` or ``all``.
-    block : tuple of int
-        Block shape in elements, one number per dimension, each at least 1; of a list, the shape of
-        its first selection, or of the box around it if it is a union; of cells, the array's.
-    order : tuple of int or None
-        The dimensions from the slowest to the fastest; None is C order, if nobody stated one.
-    seed : int or None
-        Which random order the blocks are read in; None for none.
-    limit : int or None
-        How many blocks are read; None for all.
-    slabs : tuple of Hyperslab or Union, or None
-        Start, stride, count and block of each selection of a list, or of each hyperslab
-        of a union; None for blocks.
-    cells : int or None
-        How many random planes cut each dimension (`chunkwise._native.Walk.cells`): then
-        `limit` unions of cells between them are read, those of `seed`; None for others.
-    """
-
-    name: str
+    name: str  # What it is called in tables, such as ``row`` or ``all``
+    # Block shape in elements, each at least 1; of a list, the shape of its first selection, or of
+    # the box around it if it is a union; of cells, the array's.
     block: tuple[int, ...]
+    # The dimensions from the slowest to the fastest; None is C order, if nobody stated one.
     order: tuple[int, ...] | None = None
-    seed: int | None = None
-    limit: int | None = None
+    seed: int | None = None  # Which random order the blocks are read in; None for none
+    limit: int | None = None  # How many blocks are read; None for all
+    # Start, stride, count and block of each selection of a list, or of each hyperslab of a union.
     slabs: tuple[Hyperslab | Union, ...] | None = None
+    # How many random planes cut each dimension (`chunkwise._native.Walk.cells`): then `limit`
+    # unions of cells between them are read, those of `seed`.
     cells: int | None = None
 
     @property

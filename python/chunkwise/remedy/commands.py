@@ -17,17 +17,9 @@ from typing import Final
 
 from chunkwise.grammar import Pipeline
 from chunkwise.names import shell_word
+from chunkwise.remedy import tools
 from chunkwise.remedy.fix import Fix, Tool
-from chunkwise.remedy.records import CONTIGUOUS, Anew, Chunks, Copy
-from chunkwise.remedy.tools import (
-    NCCOPY_FILTERS,
-    absolute,
-    beside,
-    can_repack,
-    is_in_netcdf_root,
-    names,
-    shell_file,
-)
+from chunkwise.remedy.records import CONTIGUOUS, Anew, Copy
 
 # nccopy reads -F differently for other names unless they are escaped.
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
@@ -44,7 +36,7 @@ def commands(copy: Copy) -> Iterator[Fix]:
         text = _line("chunkwise", f"repack {options}".rstrip(), copy)
         joined = options if ours and not copy.exact else ""
         yield Fix("chunkwise", text, rechunks=copy.rechunks, options=joined, layout=layout)
-    if copy.by_us or copy.merge or copy.low or not all(map(can_repack, copy.pipelines)):
+    if copy.by_us or copy.merge or copy.low or not all(map(tools.can_repack, copy.pipelines)):
         return
     whole = copy.page_nbytes is not None or copy.metadata_block_nbytes is not None
     if copy.datasets and not whole:
@@ -58,7 +50,7 @@ def copy_name(copy: Copy) -> str:
     """Return the name of the copy: it says whether there are but other chunks."""
     first = copy.datasets[0] if copy.datasets else None
     rechunked = first is not None and first.filters is None and not copy.exact
-    return beside(copy.file, "rechunked" if rechunked else "repacked")
+    return tools.beside(copy.file, "rechunked" if rechunked else "repacked")
 
 
 def _by(tool: Tool, copy: Copy, common: str, options: Sequence[str | None]) -> Iterator[Fix]:
@@ -73,22 +65,28 @@ def _by(tool: Tool, copy: Copy, common: str, options: Sequence[str | None]) -> I
 
 
 def _line(tool: Tool, options: str, copy: Copy) -> str:
-    words = (tool, options, shell_file(copy.file), shell_file(copy_name(copy)))
+    words = (tool, options, tools.shell_file(copy.file), tools.shell_file(copy_name(copy)))
     return " ".join(filter(None, words))
 
 
 def _nccopy(copy: Copy, one: Anew) -> tuple[str, str] | None:
     """Give nccopy's options for all variables and for one; None if it cannot make that."""
-    path, chunks = absolute(one.path), one.chunks
-    if not is_in_netcdf_root(copy.file, path) or not names(one.now.filters) <= NCCOPY_FILTERS:
+    path, chunks = tools.absolute(one.path), one.chunks
+    if (
+        not tools.is_in_netcdf_root(copy.file, path)
+        or not tools.names(one.now.filters) <= tools.NCCOPY_FILTERS
+    ):
         return None
     # nccopy refuses chunks that are longer than the data.
-    if chunks == CONTIGUOUS or _is_longer(chunks, one.now.shape):
+    longer = map(operator.gt, chunks or (), one.now.shape or ())
+    if chunks == CONTIGUOUS or any(longer):
         return None
     common: str | None = ""
     if one.filters is not None:
         pipeline = Pipeline.parse(one.filters)
-        common = pipeline.nccopy() if pipeline.filters else _no_filter(path)
+        plain = _PLAIN_NAME.fullmatch(path[1:])
+        none = f"-F {path[1:]},none" if plain else None
+        common = pipeline.nccopy() if pipeline.filters else none
     if common is None or (copy.exact and one.filters is not None):
         return None
     if chunks is None:
@@ -96,14 +94,6 @@ def _nccopy(copy: Copy, one: Anew) -> tuple[str, str] | None:
     # Without lengths nccopy would choose chunks itself, which may outgrow a cache.
     lengths = f"{path[1:]}:{','.join(map(str, chunks))}"
     return f"{_ANY_CHUNK} {common}".rstrip(), f"-c {shell_word(lengths)}"
-
-
-def _no_filter(path: str) -> str | None:
-    return f"-F {path[1:]},none" if _PLAIN_NAME.fullmatch(path[1:]) else None
-
-
-def _is_longer(chunks: Chunks | None, shape: Chunks | None) -> bool:
-    return chunks is not None and shape is not None and any(map(operator.gt, chunks, shape))
 
 
 def _of_file(copy: Copy) -> str:
@@ -118,8 +108,8 @@ def _of_file(copy: Copy) -> str:
 
 def _h5repack(one: Anew) -> str | None:
     """Give h5repack's options for one dataset; None if it has no words for it."""
-    path, filters = absolute(one.path), one.filters
-    if set(path) & set(":,") or not can_repack(one.now.filters):
+    path, filters = tools.absolute(one.path), one.filters
+    if set(path) & set(":,") or not tools.can_repack(one.now.filters):
         return None
     words = []
     if one.chunks == CONTIGUOUS:
@@ -130,7 +120,7 @@ def _h5repack(one: Anew) -> str | None:
         words.append(f"-l {shell_word(f'{path}:CHUNK={spelled}')}")
     if filters is not None:
         said = Pipeline.parse(filters).h5repack(path)
-        if said is None or not can_repack(filters):
+        if said is None or not tools.can_repack(filters):
             return None
         # Quoted by the grammar, but not for names that a terminal would not show.
         words += map(shell_word, shlex.split(said))

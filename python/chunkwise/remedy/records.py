@@ -16,7 +16,7 @@ from chunkwise.grammar.parameters import carried
 from chunkwise.model.held import Cache
 from chunkwise.model.layout import DatasetLayout, FileLayout
 from chunkwise.model.readers import NETCDF_C
-from chunkwise.remedy.fix import Tool
+from chunkwise.remedy.fix import Fix, Tool
 from chunkwise.remedy.tools import ENCODED_FILTERS, absolute, can_encode, decodes_natively, names
 
 Chunks: TypeAlias = tuple[int, ...]
@@ -127,101 +127,8 @@ class Copy:
         return self.datasets[0].chunks if self.datasets and self.datasets[0].is_ours else None
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPaged:
-    """Read the copy of a file by pages."""
-
-    file: str
-    buffer_nbytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class GatherMetadata:
-    """Write the file's metadata in blocks of this size."""
-
-    nbytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class FollowWriter:
-    """Read a file along with its writer (SWMR)."""
-
-    file: str
-
-
-@dataclass(frozen=True, slots=True)
-class ClearMark:
-    """Take the mark of a killed writer away, in a copy."""
-
-    file: str
-
-
-@dataclass(frozen=True, slots=True)
-class Examine:
-    """Say what of a file is damaged, element by element, and perhaps save what is left."""
-
-    file: str
-    salvage: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Inspect:
-    """Inspect other files."""
-
-    files: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RemoveLink:
-    """Remove a link that leads nowhere."""
-
-    file: str
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class PutBeside:
-    """Copy a missing file to this place."""
-
-    place: str
-
-
-@dataclass(frozen=True, slots=True)
-class LookFor:
-    """Look for a file by its name, and say to HDF5 where it lies."""
-
-    variable: str  # HDF5's, with the folder where names begin
-    file: str | None  # None: beside the file that leads to it
-
-
-@dataclass(frozen=True, slots=True)
-class BringFilter:
-    """Get a filter that libhdf5 lacks."""
-
-    # ``allow``: plugins are forbidden; ``install``, ``import``: a package has it; ``again``: the
-    # installed package is broken; ``tools``: programs of the same shell; ``netcdf``: netCDF-C has
-    # it; ``rebuild``: h5py's wheel has it.
-    how: Literal["allow", "install", "import", "again", "tools", "netcdf", "rebuild"]
-    package: str = "hdf5plugin"
-    module: str = "hdf5plugin"
-
-
-Remedy: TypeAlias = (
-    SetCache
-    | ReadOnce
-    | OpenNatively
-    | Copy
-    | ReadPaged
-    | GatherMetadata
-    | FollowWriter
-    | ClearMark
-    | Examine
-    | Inspect
-    | RemoveLink
-    | PutBeside
-    | LookFor
-    | BringFilter
-)
+# Lines that stand for themselves are a remedy, too (`lines`).
+Remedy: TypeAlias = SetCache | ReadOnce | OpenNatively | Copy | Fix
 
 
 def larger_cache(
@@ -269,8 +176,3 @@ def encoded_anew(file: str, path: str, filters: str) -> tuple[Copy, ...]:
 def natively(file: str, path: str, filters: str) -> tuple[OpenNatively, ...]:
     """Read through chunkwise, if it decodes the filters itself."""
     return (OpenNatively(file, path),) if decodes_natively(filters) else ()
-
-
-def saved_unclosed(file: str) -> tuple[Copy | ClearMark, ...]:
-    """Copy a file whose writer was killed, so that the copy opens; the file itself stays."""
-    return (Copy(file, by_us=True), ClearMark(file))

@@ -9,40 +9,14 @@ line for it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import singledispatch
-from pathlib import PurePath
 from typing import Final
 
 from chunkwise.model.readers import DEFAULT_W0
-from chunkwise.names import printable, python_text, shell_word
+from chunkwise.names import printable, python_text
 from chunkwise.remedy.commands import commands
-from chunkwise.remedy.fix import Fix, OfCopy
-from chunkwise.remedy.records import (
-    BringFilter,
-    ClearMark,
-    Copy,
-    Examine,
-    FollowWriter,
-    GatherMetadata,
-    Inspect,
-    LookFor,
-    OpenNatively,
-    PutBeside,
-    ReadOnce,
-    ReadPaged,
-    Remedy,
-    RemoveLink,
-    SetCache,
-)
-from chunkwise.remedy.tools import (
-    absolute,
-    beside,
-    c_text,
-    is_in_netcdf,
-    names,
-    python_path,
-    shell_file,
-)
+from chunkwise.remedy.fix import Fix
+from chunkwise.remedy.records import Copy, OpenNatively, ReadOnce, Remedy, SetCache
+from chunkwise.remedy.tools import absolute, c_text, is_in_netcdf, names, python_path
 from chunkwise.remedy.writers import c_cache, fortran_cache, writers
 
 _MIB: Final = 1 << 20
@@ -54,28 +28,32 @@ def spelled(remedies: Iterable[Remedy]) -> tuple[Fix, ...]:
     return tuple(sorted(found, key=lambda fix: not (fix.repacks and fix.rechunks)))
 
 
-@singledispatch
 def lines(remedy: Remedy) -> Iterator[Fix]:
     """Give the lines of one remedy, those of the usual tool first."""
-    raise TypeError(remedy)
+    if isinstance(remedy, Fix):
+        yield remedy
+    elif isinstance(remedy, Copy):
+        yield from commands(remedy)
+        if not remedy.by_us and not remedy.exact:
+            yield from writers(remedy)
+    elif isinstance(remedy, SetCache):
+        yield from _for_writing(remedy) if remedy.writing else _for_reading(remedy)
+    elif isinstance(remedy, ReadOnce):
+        opened = f"h5py.File({remedy.file!r})[{python_path(absolute(remedy.path))}]"
+        yield Fix("h5py", f"array = {opened}[...]  # once; then index the array")
+    else:
+        yield Fix("chunkwise", f"chunkwise.open({remedy.file!r})[{absolute(remedy.path)!r}]")
 
 
-@lines.register
-def _(remedy: Copy) -> Iterator[Fix]:
-    yield from commands(remedy)
-    if not remedy.by_us and not remedy.exact:
-        yield from writers(remedy)
+def _for_writing(remedy: SetCache) -> Iterator[Fix]:
+    place = f"/* for H5Dcreate2 or H5Dopen2 of {printable(remedy.path)}: */"
+    yield Fix("C", f"{place}\n{_c_cache(remedy)}")
+    of_fortran = ("! for h5dcreate_f or h5dopen_f, as dapl_id:", *_fortran_cache(remedy))
+    yield Fix("Fortran", "\n".join(of_fortran))
 
 
-@lines.register
-def _(remedy: SetCache) -> Iterator[Fix]:
-    if remedy.writing:
-        place = f"/* for H5Dcreate2 or H5Dopen2 of {printable(remedy.path)}: */"
-        yield Fix("C", f"{place}\n{_c_cache(remedy)}")
-        of_fortran = ("! for h5dcreate_f or h5dopen_f, as dapl_id:", *_fortran_cache(remedy))
-        yield Fix("Fortran", "\n".join(of_fortran))
-        return
-    path, program = absolute(remedy.path), remedy.program
+def _for_reading(remedy: SetCache) -> Iterator[Fix]:
+    path = absolute(remedy.path)
     found = [
         Fix(
             "h5py",
@@ -95,108 +73,7 @@ def _(remedy: SetCache) -> Iterator[Fix]:
         found.append(Fix("C", _opened_in_c(remedy)))
         if path.isprintable() and path.isascii():
             found.append(Fix("Fortran", _opened_in_fortran(remedy)))
-    yield from sorted(found, key=lambda fix: fix.tool != program)
-
-
-@lines.register
-def _(remedy: ReadOnce) -> Iterator[Fix]:
-    opened = f"h5py.File({remedy.file!r})[{python_path(absolute(remedy.path))}]"
-    yield Fix("h5py", f"array = {opened}[...]  # once; then index the array")
-
-
-@lines.register
-def _(remedy: OpenNatively) -> Iterator[Fix]:
-    yield Fix("chunkwise", f"chunkwise.open({remedy.file!r})[{absolute(remedy.path)!r}]")
-
-
-@lines.register
-def _(remedy: ReadPaged) -> Iterator[Fix]:
-    if remedy.file.isprintable():
-        copy = beside(remedy.file, "repacked")
-        yield OfCopy("h5py", f"h5py.File({copy!r}, page_buf_size={remedy.buffer_nbytes})")
-
-
-@lines.register
-def _(remedy: GatherMetadata) -> Iterator[Fix]:
-    call = f"h5py.File(name, 'w', meta_block_size={remedy.nbytes})"
-    yield Fix("h5py", f"# in the program that writes it:\n{call}", writing=True)
-
-
-@lines.register
-def _(remedy: FollowWriter) -> Iterator[Fix]:
-    yield Fix("h5py", f"file = h5py.File({remedy.file!r}, 'r', swmr=True)")
-
-
-@lines.register
-def _(remedy: ClearMark) -> Iterator[Fix]:
-    # ``h5clear -s`` alone would cut it where its superblock ends it, which a SWMR writer does not
-    # keep up to date; ``--increment=0`` first puts that end where the file ends.
-    copy = shell_file(beside(remedy.file, "cleared"))
-    cleared = f"h5clear -s --increment=0 {copy}"
-    yield Fix("h5clear", f"cp {shell_file(remedy.file)} {copy} && {cleared}")
-
-
-@lines.register
-def _(remedy: Examine) -> Iterator[Fix]:
-    command = f"chunkwise verify {shell_file(remedy.file)}"
-    if remedy.salvage:
-        command += f" --salvage {shell_file(beside(remedy.file, 'salvaged'))}"
-    yield Fix("chunkwise", command)
-
-
-@lines.register
-def _(remedy: Inspect) -> Iterator[Fix]:
-    yield Fix("chunkwise", f"chunkwise inspect {' '.join(map(shell_file, remedy.files))}")
-
-
-@lines.register
-def _(remedy: RemoveLink) -> Iterator[Fix]:
-    opened = f"with h5py.File({remedy.file!r}, 'r+') as file:"
-    yield Fix("h5py", f"{opened}\n    del file[{python_path(remedy.path)}]")
-
-
-@lines.register
-def _(remedy: PutBeside) -> Iterator[Fix]:
-    yield Fix("shell", f"# copy it, under this name, to:\nls {shell_file(remedy.place)}")
-
-
-@lines.register
-def _(remedy: LookFor) -> Iterator[Fix]:
-    if remedy.file is None:
-        yield Fix("shell", f"export {remedy.variable}='${{ORIGIN}}'")
-        return
-    name = PurePath(remedy.file)
-    # HDF5 looks for the name's own folders below the given one.
-    inner = () if name.is_absolute() else name.parts[:-1]
-    if ".." in inner:
-        return
-    wanted = name.name if name.is_absolute() else str(name)
-    found = f"find ~ -path {shell_word('*/' + wanted)} -print -quit"
-    folder = f'"$(dirname "$({found})")"'
-    for _ in inner:
-        folder = f'"$(dirname {folder})"'
-    yield Fix("shell", f"export {remedy.variable}={folder}")
-
-
-@lines.register
-def _(remedy: BringFilter) -> Iterator[Fix]:
-    package = remedy.package
-    if remedy.how == "import":
-        yield Fix("h5py", f"import {remedy.module}  # before the data is read")
-        return
-    of_conda = "  # or: conda install -c conda-forge hdf5plugin"
-    install = f"pip install --upgrade {package}{of_conda}"
-    commands = {
-        "allow": "unset HDF5_PLUGIN_PRELOAD",
-        "install": install if package == "hdf5plugin" else f"pip install {package}",
-        "again": f"pip install --upgrade --force-reinstall {package}",
-        "tools": "# for h5dump, h5repack and other programs started from the same shell:\n"
-        "export HDF5_PLUGIN_PATH="
-        "\"$(python -c 'import hdf5plugin; print(hdf5plugin.PLUGIN_PATH)')\"",
-        "netcdf": 'export HDF5_PLUGIN_PATH="$(nc-config --plugindir)"',
-        "rebuild": "pip install --force-reinstall --only-binary h5py h5py",
-    }
-    yield Fix("shell", commands[remedy.how])
+    yield from sorted(found, key=lambda fix: fix.tool != remedy.program)
 
 
 # --- in a few words --------------------------------------------------------------------

@@ -105,7 +105,9 @@ def _h5py(written: _Written) -> str | None:
         options["maxshape"] = tuple(None if c > n else n for n, c in pairs)
     keywords = _keywords(options | of_filters)
     arguments = ", ".join([python_path(written.path), "data=data", *keywords])
-    plugin = "import hdf5plugin\n" if any(map(_is_plugin, written.pipeline.filters)) else ""
+    # Below 256 are HDF5's own filters; LZF comes with h5py.
+    needs = any(one.filter_id >= 256 and one.name != "lzf" for one in written.pipeline.filters)
+    plugin = "import hdf5plugin\n" if needs else ""
     return f"# {_WRITER}:\n{plugin}file.create_dataset({arguments})"
 
 
@@ -175,11 +177,6 @@ def _h5py_compression(one: Filter) -> dict[str, object]:
     if one.name == "lzf":
         return {"compression": "lzf"}
     return {"compression": one.filter_id, "compression_opts": one.cd_values}
-
-
-def _is_plugin(one: Filter) -> bool:
-    # Below 256 are HDF5's own filters; LZF comes with h5py.
-    return one.filter_id >= 256 and one.name != "lzf"
 
 
 def _netcdf_options(pipeline: Pipeline) -> dict[str, object] | None:

@@ -54,11 +54,9 @@ def usable_cpus() -> int:
 
 
 def peak_rss_nbytes() -> int | None:
-    """Return this process's peak resident memory.
-
-    ``ru_maxrss`` would do, but on Linux it survives `exec`, so that a worker
-    would report its parent's peak.
-    """
+    """Return this process's peak resident memory."""
+    # ``ru_maxrss`` would do, but on Linux it survives `exec`, so that a worker would report its
+    # parent's peak.
     peak = field("/proc/self/status", "VmHWM:")
     return None if peak is None else int(peak.split()[0]) * 1024
 

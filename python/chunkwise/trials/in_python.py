@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -23,27 +23,17 @@ from chunkwise.files.filters import missing_filter
 from chunkwise.grammar import Pipeline
 from chunkwise.names import encode_name
 from chunkwise.system import sync
+from chunkwise.trials import unions
 from chunkwise.trials.in_rust import elements
-from chunkwise.trials.readers import Cache, Look, Opened, library_of
+from chunkwise.trials.readers import NATIVE, Cache, Look, Opened, library_of
 from chunkwise.trials.trial import Trial
-from chunkwise.trials.unions import (
-    Clock,
-    Index,
-    Laps,
-    gathered,
-    index_of,
-    read_by_chunkwise,
-    read_by_h5py,
-    write_by_chunkwise,
-    write_by_h5py,
-)
 
 if TYPE_CHECKING:
     from chunkwise._native import EngineWalkResult, EngineWriteResult, WalkResult, WriteResult
 
-Write = Callable[[Index, npt.NDArray[Any]], None]
+Write = Callable[[unions.Index, npt.NDArray[Any]], None]
 
-Read = Callable[[Index, Laps], npt.NDArray[Any]]
+Read = Callable[[unions.Index, unions.Laps], npt.NDArray[Any]]
 # Latencies kept for each trial; the contract of `_native.WalkResult`.
 KEPT_LATENCIES = 100_000
 # A loop in Python always does so many, because the first read pays for chunks that
@@ -53,107 +43,93 @@ PATIENCE = 4.0
 
 
 @contextmanager
-def open_h5py(trial: Trial) -> Iterator[Opened]:
-    """Time ``d[slices]`` of h5py, called in a loop in Python."""
+def read(trial: Trial) -> Iterator[Opened]:
+    """Time ``d[slices]`` of h5py or of chunkwise, called in a loop in Python."""
+    ours = trial.reader in NATIVE
     if trial.reopen:
-        yield _reopened(trial, lambda dataset: partial(read_by_h5py, dataset))
+        yield _reopened(trial, ours=ours)
         return
     with _dataset(trial) as (library, dataset, open_s):
-        read, plist = partial(read_by_h5py, dataset), dataset.id.get_access_plist()
+        by, wrapped = _reading(dataset, ours=ours)
+
+        def walk(selections: _native.Walk, look: Look | None) -> WalkResult:
+            result = walk_in_python(by, selections, trial.max_seconds, look=look)
+            # Asked now: the answer needs the chunk index, which is the first read's to load.
+            return _explained(result, wrapped)
+
+        cache = dataset.id.get_access_plist().get_chunk_cache
         yield Opened(
-            lambda walk, look: walk_in_python(read, walk, trial.max_seconds, look=look),
-            plist.get_chunk_cache,
+            walk,
+            _no_cache if ours else cache,
             library,
             dataset.id.id,
+            watched=not ours,
             open_s=open_s,
         )
 
 
-@contextmanager
-def open_chunkwise_py(trial: Trial) -> Iterator[Opened]:
-    """Time ``d[slices]`` of chunkwise, called in a loop in Python."""
-    if trial.reopen:
-        yield _reopened_by_chunkwise(trial)
-        return
-    with _dataset(trial) as (library, dataset, open_s):
-        wrapped = chunkwise.wrap(dataset)
-
-        def walk(selections: _native.Walk, look: Look | None) -> EngineWalkResult:
-            read = partial(read_by_chunkwise, wrapped)
-            result = walk_in_python(read, selections, trial.max_seconds, look=look)
-            # Asked now: the answer needs the chunk index, which is the first read's to load.
-            return _explained(result, wrapped)
-
-        yield Opened(walk, library=library, dataset_id=dataset.id.id, watched=False, open_s=open_s)
+def _no_cache() -> Cache:
+    return None, None, None
 
 
-def _explained(result: WalkResult, read: chunkwise.Dataset) -> EngineWalkResult:
+def _reading(dataset: h5py.Dataset, *, ours: bool) -> tuple[Read, chunkwise.Dataset | None]:
+    """Give what reads, and the dataset of chunkwise that it reads from."""
+    if not ours:
+        return partial(unions.read_by_h5py, dataset), None
+    wrapped = chunkwise.wrap(dataset)
+    return partial(unions.read_by_chunkwise, wrapped), wrapped
+
+
+def _explained(result: WalkResult, read: chunkwise.Dataset | None) -> WalkResult:
     """Add why libhdf5 read in the place of chunkwise's engine, if it did."""
-    reason = read.explain()["reason"]
-    told: EngineWalkResult = {**result, "fallback": str(reason)}
+    reason = None if read is None else read.explain()["reason"]
     if reason is None:
-        del told["fallback"]
+        return result
+    told: EngineWalkResult = {**result, "fallback": str(reason)}
     return told
 
 
-def _reopened_by_chunkwise(trial: Trial) -> Opened:
-    """As `_reopened`, and without the chunk cache of libhdf5."""
-    opened = _reopened(trial, lambda dataset: partial(read_by_chunkwise, chunkwise.wrap(dataset)))
-
-    def walk(selections: _native.Walk, look: Look | None) -> EngineWalkResult:
-        result = opened.walk(selections, look)
-        with _dataset(trial) as (_, dataset, _):
-            return _explained(result, chunkwise.wrap(dataset))
-
-    return replace(opened, walk=walk, cache=lambda: (None, None, None), watched=False)
-
-
-def _reopened(trial: Trial, reader: Callable[[h5py.Dataset], Read]) -> Opened:
+def _reopened(trial: Trial, *, ours: bool) -> Opened:
     """Open the file for each read; closing it is not timed."""
 
-    def read(index: Index, laps: Laps) -> npt.NDArray[Any]:
+    def each(index: unions.Index, laps: unions.Laps) -> npt.NDArray[Any]:
         with _dataset(trial) as (_, dataset, _):
-            of_dataset = reader(dataset)
+            by, _ = _reading(dataset, ours=ours)
             laps.opened()
-            array = of_dataset(index, laps)
+            array = by(index, laps)
             laps.done()
         return array
+
+    def walk(selections: _native.Walk, look: Look | None) -> WalkResult:
+        result = walk_in_python(each, selections, trial.max_seconds, look=look)
+        with _dataset(trial) as (_, dataset, _):
+            return _explained(result, _reading(dataset, ours=ours)[1])
 
     def cache() -> Cache:
         with _dataset(trial) as (_, dataset, _):
             found: Cache = dataset.id.get_access_plist().get_chunk_cache()
         return found
 
-    return Opened(
-        lambda walk, look: walk_in_python(read, walk, trial.max_seconds, look=look),
-        cache,
-        library_of(trial),
-    )
+    return Opened(walk, _no_cache if ours else cache, library_of(trial), watched=not ours)
 
 
-def write_h5py(trial: Trial, walk: _native.Walk, path: str) -> tuple[WriteResult, Cache]:
-    """Time ``d[slices] = array`` of h5py, called in a loop in Python."""
+def write(trial: Trial, walk: _native.Walk, path: str) -> tuple[WriteResult, Cache]:
+    """Time ``d[slices] = array`` of h5py or of chunkwise, called in a loop in Python."""
     with _made(trial, path) as made:
-        dataset = made.dataset
+        dataset, ours = made.dataset, trial.reader in NATIVE
+        put, plan = partial(unions.write_by_h5py, dataset), None
+        if ours:
+            wrapped = chunkwise.wrap(dataset)
+            wrapped._set_effort(Pipeline.parse(trial.filters).effort)
+            put = partial(unions.write_by_chunkwise, wrapped)
+        result = _written(trial, walk, dataset.dtype, put)
+        made.flush()
+        if ours:
+            plan = wrapped.explain_write()
         cache = dataset.id.get_access_plist().get_chunk_cache()
-        result = _written(trial, walk, dataset.dtype, partial(write_by_h5py, dataset))
-        made.flush()
-    return {**result, **made.phases}, cache
-
-
-def write_chunkwise_py(
-    trial: Trial, walk: _native.Walk, path: str
-) -> tuple[EngineWriteResult, Cache]:
-    """Time ``d[slices] = array`` of chunkwise, called in a loop in Python."""
-    with _made(trial, path) as made:
-        wrapped = chunkwise.wrap(made.dataset)
-        wrapped._set_effort(Pipeline.parse(trial.filters).effort)
-        dtype = made.dataset.dtype
-        result = _written(trial, walk, dtype, partial(write_by_chunkwise, wrapped))
-        made.flush()
-        plan = wrapped.explain_write()
-        cache = made.dataset.id.get_access_plist().get_chunk_cache()
     written: WriteResult = {**result, **made.phases}
+    if plan is None:
+        return written, cache
     if plan["reason"] is not None:
         return cast("EngineWriteResult", {**written, "fallback": plan["reason"]}), cache
     told = {
@@ -161,7 +137,7 @@ def write_chunkwise_py(
         "read_back_chunks": plan["read_chunks"],
         "encoder": plan["encoder"],
     }
-    return cast("EngineWriteResult", {**written, **told}), (None, None, None)
+    return cast("EngineWriteResult", {**written, **told}), _no_cache()
 
 
 @dataclass
@@ -228,10 +204,10 @@ def _written(trial: Trial, walk: _native.Walk, dtype: np.dtype[Any], write: Writ
     # NumPy turns elements that are arrays into further dimensions.
     array = elements(trial).view(dtype.base).reshape((*trial.shape, *dtype.shape))
 
-    def prepare(index: Index) -> Callable[[Laps], npt.NDArray[Any]]:
-        block = gathered(array, index)
+    def prepare(index: unions.Index) -> Callable[[unions.Laps], npt.NDArray[Any]]:
+        block = unions.gathered(array, index)
 
-        def timed(_: Laps) -> npt.NDArray[Any]:
+        def timed(_: unions.Laps) -> npt.NDArray[Any]:
             write(index, block)
             return block
 
@@ -242,13 +218,10 @@ def _written(trial: Trial, walk: _native.Walk, dtype: np.dtype[Any], write: Writ
 
 @contextmanager
 def _dataset(trial: Trial) -> Iterator[tuple[_native.Library, h5py.Dataset, float]]:
-    """Open the trial's dataset with exactly the properties that it asks for.
-
-    Gives the library, the dataset, and the seconds that opening file and dataset took.
-
-    HDF5 gives all handles of an object the cache of the first, so the dataset
-    must not be open already.
-    """
+    """Open the trial's dataset with exactly the properties that it asks for."""
+    # Gives the library, the dataset, and the seconds that opening file and dataset took.
+    # HDF5 gives all handles of an object the cache of the first, so the dataset must not be open
+    # already.
     library = library_of(trial)
     fapl, dapl = h5p.create(h5p.FILE_ACCESS), h5p.create(h5p.DATASET_ACCESS)
     # As h5py.File has it, so that objects left open do not keep the file open.
@@ -270,7 +243,7 @@ def walk_in_python(
     read: Read,
     walk: _native.Walk,  # What is read, in which order
     max_seconds: float,
-    clock: Clock = time.perf_counter_ns,
+    clock: unions.Clock = time.perf_counter_ns,
     look: Look | None = None,  # Looks at the bytes that each operation read
 ) -> WalkResult:
     """Read an array selection by selection from Python, timing each read alone."""
@@ -278,22 +251,22 @@ def walk_in_python(
 
 
 def _walk(
-    prepare: Callable[[Index], Callable[[Laps], npt.NDArray[Any]]],
+    prepare: Callable[[unions.Index], Callable[[unions.Laps], npt.NDArray[Any]]],
     walk: _native.Walk,
     max_seconds: float,
-    clock: Clock = time.perf_counter_ns,
+    clock: unions.Clock = time.perf_counter_ns,
     look: Look | None = None,
 ) -> WalkResult:
     """Time what `prepare` gives for each selection; it returns the elements."""
     latencies: list[float] = []
-    laps = Laps(clock)
+    laps = unions.Laps(clock)
     parts_s: dict[str, float] = {}
     checksums: dict[int, int] = {}
     crc = nbytes = spent_ns = operations = 0
     limit_ns = int(max_seconds * 1e9)
     begun_ns = clock()
     for number in range(walk.operations):
-        timed = prepare(index_of(walk[number]))
+        timed = prepare(unions.index_of(walk[number]))
         start = clock()
         array = timed(laps)
         lap, opened_ns, select_ns = laps.finish(start, clock())

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,104 +15,68 @@ from chunkwise import _native
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline
 from chunkwise.model.readers import NETCDF_C
-from chunkwise.trials.readers import Cache, Look, Opened, library_of, netcdf_library
+from chunkwise.trials.readers import NATIVE, Cache, Look, Opened, library_of, netcdf_library
 from chunkwise.trials.trial import Trial
 
 if TYPE_CHECKING:
-    from chunkwise._native import EngineWalkResult, WalkResult
+    from chunkwise._native import EngineWalkResult, WalkResult, WriteResult
 
 
-def open_libhdf5(trial: Trial) -> AbstractContextManager[Opened]:
-    """Time H5Dread alone, called in a loop in Rust."""
-    return _open(trial, by_engine=False)
+_NO_CACHE: Final[Cache] = (None, None, None)
 
 
-def open_chunkwise(trial: Trial) -> AbstractContextManager[Opened]:
-    """Time chunkwise's engine, called in a loop in Rust."""
-    return _open(trial, by_engine=True)
+def read(trial: Trial) -> AbstractContextManager[Opened]:
+    """Time H5Dread, nc_get_vara or chunkwise's engine alone, called in a loop in Rust."""
+    return _netcdf(trial) if trial.reader == "netcdf4" else _open(trial)
 
 
 @contextmanager
-def _open(trial: Trial, *, by_engine: bool) -> Iterator[Opened]:
-    library = library_of(trial)
+def _open(trial: Trial) -> Iterator[Opened]:
+    library, by_engine = library_of(trial), trial.reader in NATIVE
+
+    def opened() -> _native.OpenDataset:
+        return _native.OpenDataset(library, trial.file, trial.dataset, trial.properties)
+
     if trial.reopen:
-        yield _reopened(trial, library, by_engine=by_engine)
+
+        def reopening(selections: _native.Walk, look: Look | None) -> EngineWalkResult:
+            """Open the file for each read, in a loop in Rust."""
+            file = (trial.file, trial.dataset, trial.properties)
+            return _native.walk_reopened(
+                library, *file, selections, trial.max_seconds, by_engine, look
+            )
+
+        yield Opened(
+            reopening,
+            lambda: _NO_CACHE if by_engine else opened().chunk_cache,
+            library,
+            watched=not by_engine,
+        )
         return
-    dataset, open_s = _opened(trial, library)
+    begun = time.perf_counter()
+    dataset = opened()
+    open_s = time.perf_counter() - begun
 
     def walk(selections: _native.Walk, look: Look | None) -> WalkResult:
         loop = dataset.engine_walk if by_engine else dataset.walk
         return loop(selections, selections.operations, trial.max_seconds, look)
 
-    def cache() -> Cache:
-        return (None, None, None) if by_engine else dataset.chunk_cache
-
-    yield Opened(walk, cache, library, dataset.id, not by_engine, open_s=open_s)
-
-
-def _opened(trial: Trial, library: _native.Library) -> tuple[_native.OpenDataset, float]:
-    """Open a trial's dataset, and say how many seconds that took."""
-    begun = time.perf_counter()
-    dataset = _native.OpenDataset(library, trial.file, trial.dataset, trial.properties)
-    return dataset, time.perf_counter() - begun
-
-
-def _reopened(trial: Trial, library: _native.Library, *, by_engine: bool) -> Opened:
-    """Open the file for each read, in a loop in Rust."""
-
-    def walk(selections: _native.Walk, look: Look | None) -> EngineWalkResult:
-        return _native.walk_reopened(
-            library,
-            trial.file,
-            trial.dataset,
-            trial.properties,
-            selections,
-            trial.max_seconds,
-            by_engine,
-            look,
-        )
-
-    def cache() -> Cache:
-        return (None, None, None) if by_engine else _opened(trial, library)[0].chunk_cache
-
-    return Opened(walk, cache, library, watched=not by_engine)
-
-
-def write_libhdf5(
-    trial: Trial, walk: _native.Walk, path: str
-) -> tuple[_native.WriteResult, Cache]:
-    """Time H5Dwrite alone, called in a loop in Rust, to a dataset like the trial's."""
-    library = library_of(trial)
-    like = _native.OpenDataset(library, trial.file, trial.dataset, trial.properties)
-    result = like.write_walk(
-        path, trial.dataset, elements(trial), walk, walk.operations, trial.max_seconds
+    yield Opened(
+        walk,
+        lambda: _NO_CACHE if by_engine else dataset.chunk_cache,
+        library,
+        dataset.id,
+        not by_engine,
+        open_s=open_s,
     )
-    return result, result["chunk_cache"]
-
-
-def write_chunkwise(
-    trial: Trial, walk: _native.Walk, path: str
-) -> tuple[_native.EngineWriteResult, Cache]:
-    """Time chunkwise's engine, called in a loop in Rust, to a dataset like the trial's."""
-    library = library_of(trial)
-    like = _native.OpenDataset(library, trial.file, trial.dataset, trial.properties)
-    operations, seconds = walk.operations, trial.max_seconds
-    effort = Pipeline.parse(trial.filters).effort
-    result = like.engine_write_walk(
-        path, trial.dataset, elements(trial), walk, operations, seconds, effort=effort
-    )
-    # Where libhdf5 wrote in its place.
-    return result, result.get("chunk_cache", (None, None, None))
 
 
 @contextmanager
-def open_netcdf4(trial: Trial) -> Iterator[Opened]:
-    """Time nc_get_vara alone, called in a loop in Rust through the netCDF-C found here."""
+def _netcdf(trial: Trial) -> Iterator[Opened]:
     _check_numbers(trial)
     library = _native.NetCdf(netcdf_library())
-    cache = netcdf_cache(trial)
     below = _native.Library.from_path(library.path)
-    variable = library.open(trial.file, trial.dataset, cache)
+    variable = library.open(trial.file, trial.dataset, netcdf_cache(trial))
 
     def walk(selections: _native.Walk, look: Look | None) -> WalkResult:
         if look is not None:
@@ -122,34 +86,40 @@ def open_netcdf4(trial: Trial) -> Iterator[Opened]:
             )
         return variable.walk(selections, selections.operations, trial.max_seconds)
 
-    def in_force() -> Cache:
-        # None for netCDF-3.
-        return variable.chunk_cache or (None, None, None)
-
-    yield Opened(walk, in_force, below, versions={"netcdf": library.version})
+    # Of netCDF-3 there is no cache.
+    cache = lambda: variable.chunk_cache or _NO_CACHE  # noqa: E731
+    yield Opened(walk, cache, below, versions={"netcdf": library.version})
 
 
-def write_netcdf4(
-    trial: Trial, walk: _native.Walk, path: str
-) -> tuple[_native.WriteResult, Cache]:
-    """Time nc_put_vara alone, called in a loop in Rust, to a variable like the trial's."""
-    _check_numbers(trial)
-    pipeline = Pipeline.parse(trial.filters)
-    result = _native.NetCdf(netcdf_library()).write_walk(
-        path,
-        trial.dataset,
-        *netcdf_type(trial.dtype),
-        trial.shape,
-        trial.chunks,
-        [(one.filter_id, one.cd_values) for one in pipeline.filters],
-        netcdf_cache(trial),
-        elements(trial, native=True),
-        walk,
-        walk.operations,
-        trial.max_seconds,
-        format=trial.format,
-    )
-    return result, result["chunk_cache"] or (None, None, None)
+def write(trial: Trial, walk: _native.Walk, path: str) -> tuple[WriteResult, Cache]:
+    """Time writing alone, called in a loop in Rust, to a dataset like the trial's."""
+    pipeline, seconds = Pipeline.parse(trial.filters), trial.max_seconds
+    result: WriteResult
+    if trial.reader == "netcdf4":
+        _check_numbers(trial)
+        result = _native.NetCdf(netcdf_library()).write_walk(
+            path,
+            trial.dataset,
+            *netcdf_type(trial.dtype),
+            trial.shape,
+            trial.chunks,
+            [(one.filter_id, one.cd_values) for one in pipeline.filters],
+            netcdf_cache(trial),
+            elements(trial, native=True),
+            walk,
+            walk.operations,
+            seconds,
+            format=trial.format,
+        )
+        return result, result["chunk_cache"] or _NO_CACHE
+    like = _native.OpenDataset(library_of(trial), trial.file, trial.dataset, trial.properties)
+    given = (path, trial.dataset, elements(trial), walk, walk.operations, seconds)
+    if trial.reader not in NATIVE:
+        result = like.write_walk(*given)
+        return result, result["chunk_cache"]
+    result = like.engine_write_walk(*given, effort=pipeline.effort)
+    # Where libhdf5 wrote in its place.
+    return result, result.get("chunk_cache", _NO_CACHE)
 
 
 def netcdf_type(dtype: str) -> tuple[str, bool]:

@@ -33,20 +33,16 @@ def warm(path: str) -> str:
 
 
 def drop(path: str) -> None:
-    """Ask the system to forget a file's bytes (posix_fadvise, DONTNEED).
-
-    They are written to storage before, as dirty ones are not dropped.
-    """
+    """Ask the system to forget a file's bytes (posix_fadvise, DONTNEED)."""
+    # They are written to storage before, as dirty ones are not dropped.
     with Path(path).open("rb", buffering=0) as stream:
         os.fsync(stream.fileno())
         os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def storage_nbytes() -> int | None:
-    """Return the bytes that this process has read from storage; None if nobody tells.
-
-    From ``/proc/self/io``, which does not count what comes from the page cache.
-    """
+    """Return the bytes that this process has read from storage; None if nobody tells."""
+    # From ``/proc/self/io``, which does not count what comes from the page cache.
     found = field("/proc/self/io", "read_bytes:")
     return None if found is None else int(found)
 

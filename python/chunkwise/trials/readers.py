@@ -61,27 +61,23 @@ class Reader:
     """What the run has to know of a reader, before a worker loads it."""
 
     name: str  # As in ``--reader``
-    module: str  # The module of `chunkwise.trials` with its ``open_NAME`` and ``write_NAME``
+    module: str  # The module of `chunkwise.trials` with its ``read`` and ``write``
     any_libhdf5: bool  # Whether it can be told which libhdf5 to load by the library's path
 
     def opener(self) -> Opener:
         """Load what opens a dataset for reading."""
-        found: Opener = getattr(self._loaded(), f"open_{self._stem}")
+        found: Opener = self._loaded().read
         return found
 
     def writer(self) -> Writer:
         """Load what writes a dataset."""
-        found: Writer = getattr(self._loaded(), f"write_{self._stem}")
+        found: Writer = self._loaded().write
         return found
 
     @property
     def compiled(self) -> bool:
         """Whether its loop is compiled, with no Python inside the timed region."""
         return self.module == "in_rust"
-
-    @property
-    def _stem(self) -> str:
-        return self.name.replace("-", "_")
 
     def _loaded(self) -> Any:
         return importlib.import_module(f"chunkwise.trials.{self.module}")

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chunkwise import Dataset, Hyperslab, Union, _native, union
+from chunkwise.grammar.boxes import Box
 from chunkwise.selecting import lowlevel
 
 Clock = Callable[[], int]
@@ -120,12 +121,8 @@ def gathered(array: npt.NDArray[Any], index: Index) -> npt.NDArray[Any]:
         for one in index.hyperslabs:
             for number in np.ndindex(*one.count):
                 starts = [s + i * t for s, i, t in zip(one.start, number, one.stride, strict=True)]
-                chosen[tuple(map(_piece, starts, one.block))] = True
+                chosen[Box(tuple(starts), one.block).slices] = True
         elements: npt.NDArray[Any] = array[chosen]
         return elements
     block: npt.NDArray[Any] = np.ascontiguousarray(array[index])
     return block
-
-
-def _piece(start: int, length: int) -> slice:
-    return slice(start, start + length)

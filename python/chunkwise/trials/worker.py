@@ -27,21 +27,10 @@ from chunkwise.errors import ChunkwiseError, CorruptDataError, UsageError, Wrong
 from chunkwise.model.geometry import Walk
 from chunkwise.names import hdf5_reason
 from chunkwise.settings import settings
-from chunkwise.trials import environment, pagecache
+from chunkwise.trials import environment, pagecache, readers
 from chunkwise.trials.breakdown import Watch, taken_apart
 from chunkwise.trials.formats import is_netcdf3
 from chunkwise.trials.in_rust import elements
-from chunkwise.trials.readers import (
-    NATIVE,
-    READERS,
-    Cache,
-    Opened,
-    Reader,
-    below,
-    check_reader,
-    library_of,
-    netcdf_library,
-)
 from chunkwise.trials.trial import Trial
 from chunkwise.trials.zlibs import check_in_force
 from chunkwise.words import counted
@@ -80,11 +69,9 @@ def put_off_scale(
     cache_nbytes: int | None,  # The chunk cache; None if nobody knows it
     chunk_nbytes: int,
 ) -> float:
-    """Say how many times as much the flush has to do when all is written.
-
-    A library puts off what its chunk cache holds, and no more: once that is full, writing
-    goes on while the rest of the flush stays the same.
-    """
+    """Say how many times as much the flush has to do when all is written."""
+    # A library puts off what its chunk cache holds, and no more: once that is full, writing goes
+    # on while the rest of the flush stays the same.
     whole = total_operations / max(1, operations)
     if not chunk_nbytes:
         return 1.0
@@ -205,9 +192,9 @@ _READ_BACK_NBYTES = 1 << 30
 
 def measure(trial: Trial) -> dict[str, Any]:
     """Run the trial's reader over its dataset and return the figures as JSON values."""
-    check_reader(trial.reader)
+    readers.check_reader(trial.reader)
     if trial.zlib_path is not None:
-        check_in_force(trial.zlib_path, below(trial).path)
+        check_in_force(trial.zlib_path, readers.below(trial).path)
     if trial.threads is not None:
         # Before anything asks how many there may be.
         os.environ["CHUNKWISE_THREADS"] = str(trial.threads)
@@ -222,7 +209,7 @@ def _read(trial: Trial) -> dict[str, Any]:
         _each_file(trial, pagecache.warm)
     elif trial.page_cache == "cold":
         _each_file(trial, pagecache.drop)
-    reader = READERS[trial.reader]
+    reader = readers.READERS[trial.reader]
     with reader.opener()(trial) as opened:
         walk = trial.pattern.walk(trial.shape)
         checker = Checker(trial, walk) if trial.check else None
@@ -252,7 +239,7 @@ def _read(trial: Trial) -> dict[str, Any]:
         "checked_elements": checker and checker.checked,
         "storage_nbytes": told,
         "cpu_s": cpu_s,
-        "decoded_chunks": int(decoded) if trial.reader in NATIVE else None,
+        "decoded_chunks": int(decoded) if trial.reader in readers.NATIVE else None,
         "fallback": result.get("fallback"),
         # A read that fell back was not observed.
         "breakdown": None if "fallback" in result else spent,
@@ -271,7 +258,7 @@ def _each_file(trial: Trial, work: Callable[[str], object]) -> None:
         work(path)
 
 
-def _parts(trial: Trial, opened: Opened, result: WalkResult) -> dict[str, float | None]:
+def _parts(trial: Trial, opened: readers.Opened, result: WalkResult) -> dict[str, float | None]:
     """Tell opening, selecting and reading apart."""
     within = (result["open_s"] or 0.0) + (result["select_s"] or 0.0)
     return {
@@ -281,20 +268,18 @@ def _parts(trial: Trial, opened: Opened, result: WalkResult) -> dict[str, float 
     }
 
 
-def _timed(reader: Reader, loop: Callable[[], T]) -> T:
-    """Let a compiled loop find the heap that a program has which was just started.
-
-    Importing leaves the interpreter's heap full of holes, and `malloc` searches them: lines
-    across 45 chunks, for which libhdf5 allocates much, took 9% longer there than in a C
-    program.  A new thread begins with a heap of its own (an arena, in glibc).
-    """
+def _timed(reader: readers.Reader, loop: Callable[[], T]) -> T:
+    """Let a compiled loop find the heap that a program has which was just started."""
+    # Importing leaves the interpreter's heap full of holes, and `malloc` searches them: lines
+    # across 45 chunks, for which libhdf5 allocates much, took 9% longer there than in a C program.
+    # A new thread begins with a heap of its own (an arena, in glibc).
     if not reader.compiled:
         return loop()
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(loop).result()
 
 
-def _table(trial: Trial, opened: Opened) -> _native.ChunkTable | None:
+def _table(trial: Trial, opened: readers.Opened) -> _native.ChunkTable | None:
     """List the chunks; None if there are none, or libhdf5 cannot list them."""
     if trial.chunks is None or opened.library is None:
         return None
@@ -313,9 +298,9 @@ def _write(trial: Trial) -> dict[str, Any]:
     path = Path(trial.scratch) / f"written-{os.getpid()}.h5"
     walk = trial.pattern.walk(trial.shape)
     try:
-        reader = READERS[trial.reader]
+        reader = readers.READERS[trial.reader]
         writer = reader.writer()
-        library = None if trial.reader in NATIVE else below(trial)
+        library = None if trial.reader in readers.NATIVE else readers.below(trial)
         before = _spent()
         watch = Watch(library, trial.filter_ids)
         result, cache = _timed(reader, lambda: writer(trial, walk, str(path)))
@@ -357,9 +342,9 @@ def _write(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _held_nbytes(trial: Trial, written: WalkResult, cache: Cache) -> int | None:
+def _held_nbytes(trial: Trial, written: WalkResult, cache: readers.Cache) -> int | None:
     """Return the bytes of chunks that the writer may have put off; None if unknown."""
-    if trial.reader in NATIVE and "fallback" not in written:
+    if trial.reader in readers.NATIVE and "fallback" not in written:
         return _native.setting("write_buffer_nbytes")
     return cache[1]
 
@@ -371,14 +356,14 @@ def _read_back(
     operations = written["operations"]
     walk = trial.pattern.walk(trial.shape)
     if is_netcdf3(trial.format):
-        netcdf = _native.NetCdf(netcdf_library())
+        netcdf = _native.NetCdf(readers.netcdf_library())
         variable = netcdf.open(str(path), trial.dataset, None)
         _compare(trial, written, variable.walk(walk, operations, math.inf))
         return math.prod(trial.shape) * trial.itemsize, None
     cache = min(_READ_BACK_NBYTES, max(1, math.prod(trial.shape) * trial.itemsize))
     # As it was given: netCDF-C takes values in this machine's byte order.
     properties = {"cache_nbytes": cache, "native_type": trial.reader == "netcdf4"}
-    library = library_of(trial)
+    library = readers.library_of(trial)
     dataset = _native.OpenDataset(library, str(path), trial.dataset, properties)
     _compare(trial, written, dataset.walk(walk, operations, math.inf))
     table = None
@@ -435,18 +420,18 @@ def _versions(
     described = environment.describe(library and ".".join(map(str, library.version)))
     if trial.zlib_path is not None:
         # In place of libhdf5's own; it was checked.
-        others = {**others, "zlib": check_in_force(trial.zlib_path, below(trial).path)}
+        others = {**others, "zlib": check_in_force(trial.zlib_path, readers.below(trial).path)}
     return {**described, **others}
 
 
 def _versions_of_writer(trial: Trial) -> dict[str, str | int]:
     """Return the machine and the versions of what wrote."""
     netcdf = trial.reader == "netcdf4"
-    versions = {"netcdf": _native.NetCdf(netcdf_library()).version} if netcdf else {}
-    return _versions(trial, below(trial), versions)
+    versions = {"netcdf": _native.NetCdf(readers.netcdf_library()).version} if netcdf else {}
+    return _versions(trial, readers.below(trial), versions)
 
 
-def _cache(cache: Cache) -> dict[str, Any]:
+def _cache(cache: readers.Cache) -> dict[str, Any]:
     names = ("actual_cache_nslots", "actual_cache_nbytes", "actual_cache_w0")
     return dict(zip(names, cache, strict=True))
 
@@ -480,11 +465,9 @@ def main() -> None:
 
 
 def _answer(values: dict[str, Any]) -> NoReturn:
-    """Give the record, and end at once.
-
-    Nothing is closed any more: libhdf5 may crash over a file that it could not write (a full
-    disk), as soon as the error lets go of its handles, and would take the reason with it.
-    """
+    """Give the record, and end at once."""
+    # Nothing is closed any more: libhdf5 may crash over a file that it could not write (a full
+    # disk), as soon as the error lets go of its handles, and would take the reason with it.
     json.dump(values, sys.stdout)
     sys.stdout.flush()
     os._exit(0)

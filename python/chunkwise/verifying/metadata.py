@@ -19,7 +19,7 @@ from chunkwise.files.opening import is_plain
 from chunkwise.files.references import dangling
 from chunkwise.files.stored import has_long_index, read_attribute
 from chunkwise.inspection.attributes import attribute_names
-from chunkwise.inspection.links import is_dangling
+from chunkwise.inspection.collect import is_dangling
 from chunkwise.names import HDF5_ERRORS, hdf5_reason
 from chunkwise.verdicts import Verdict
 from chunkwise.verifying.data import is_unknown_type, unknown_text

@@ -146,10 +146,8 @@ class ChunkMap:
         return int(first), int(last)
 
     def tile(self, plane: Plane, what: str, level: tuple[int, int], at: tuple[int, int]) -> Floats:
-        """Average the values of a tile's cells, of 2**level chunks along each side.
-
-        NaN where no chunk of a cell was written.
-        """
+        """Average the values of a tile's cells, of 2**level chunks along each side."""
+        # NaN where no chunk of a cell was written.
         if self._is_whole:
             return self._tile_of_all(plane, what, level, at)
         (down, right), (row, column) = level, at

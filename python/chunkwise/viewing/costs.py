@@ -25,7 +25,7 @@ from chunkwise.model.far import Link
 from chunkwise.model.layout import Layout
 from chunkwise.model.readers import CHUNKWISE, LIBRARIES, Reader, reader, this_process
 from chunkwise.model.search import Problem
-from chunkwise.model.traffic import Pattern, Traffic, contiguous_traffic, traffic
+from chunkwise.model.traffic import Pattern, traffic
 from chunkwise.names import printable, shell_word, shown_url
 from chunkwise.patterns import Access, as_stated, done, parse
 from chunkwise.remedy.commands import commands, copy_name
@@ -51,7 +51,7 @@ class Tried:
     @property
     def options(self) -> str:
         """Write it as options of `chunkwise view`."""
-        cache = self.cache and _in_units(int(self.cache))
+        cache = self.cache and format_size(int(self.cache), exact=True)
         named = {
             "--for": self.reader, "--chunk": self.chunk, "--filter": self.filters, "--cache": cache
         }  # fmt: skip
@@ -179,31 +179,24 @@ class Costs:
 
     def _row(self, pattern: Pattern, setting: Setting) -> dict[str, Any]:
         layout, who = setting.layout, setting.reader
-        found = self._traffic(pattern, layout, who)
+        stored = self._stored(layout)
+        found = traffic(stored, pattern, who)
+        selected_nbytes = found.selected_nbytes / found.operations
         if layout.chunks is None:
-            one = {
-                "chunks": pieces(self.shape, pattern.block),
-                "selected_nbytes": found.selected_nbytes / found.operations,
-                "decoded_nbytes": found.selected_nbytes / found.operations,
-            }
+            chunks: float = pieces(self.shape, pattern.block)
+            decoded_nbytes = selected_nbytes
+        elif pattern.selections is None:
+            # As `inspect` has it: the most that one read touches.
+            cost = walk_cost(stored, pattern.block, who)
+            chunks, decoded_nbytes = cost.chunks, cost.decoded_nbytes
+            selected_nbytes = cost.selected_nbytes
         else:
-            stored = self._stored(layout.chunks, layout.filters)
-            if pattern.selections is None:
-                # As `inspect` has it: the most that one read touches.
-                cost = walk_cost(stored, pattern.block, who)
-                one = {
-                    "chunks": cost.chunks,
-                    "selected_nbytes": cost.selected_nbytes,
-                    "decoded_nbytes": cost.decoded_nbytes,
-                }
-            else:
-                touched = found.touches / found.operations
-                one = {
-                    "chunks": touched,
-                    "selected_nbytes": found.selected_nbytes / found.operations,
-                    "decoded_nbytes": touched * stored.chunk_nbytes,
-                }
-        return one | {
+            chunks = found.touches / found.operations
+            decoded_nbytes = chunks * stored.chunk_nbytes
+        return {
+            "chunks": chunks,
+            "selected_nbytes": selected_nbytes,
+            "decoded_nbytes": decoded_nbytes,
             "reads": found.operations / pattern.reads,
             "loads": found.loads / pattern.reads,
             "touches": found.touches / pattern.reads,
@@ -211,13 +204,9 @@ class Costs:
             **self._seconds(pattern, layout, reader(CHUNKWISE), CHUNKWISE),
         }
 
-    def _stored(self, chunks: tuple[int, ...], filters: str) -> Stored:
-        return Stored(self.shape, chunks, self.facts.itemsize, filters != "none")
-
-    def _traffic(self, pattern: Pattern, layout: Layout, who: Reader) -> Traffic:
-        if layout.chunks is None:
-            return contiguous_traffic(self.shape, self.facts.itemsize, pattern, who)
-        return traffic(self._stored(layout.chunks, layout.filters), pattern, who)
+    def _stored(self, layout: Layout) -> Stored:
+        filtered = layout.filters != "none"
+        return Stored.of(self.shape, layout.chunks, self.facts.itemsize, filtered=filtered)
 
     def _seconds(
         self, pattern: Pattern, layout: Layout, who: Reader, name: str
@@ -233,21 +222,18 @@ class Costs:
     def _far(
         self, link: Link, pattern: Pattern, layout: Layout, who: Reader, name: str
     ) -> dict[str, float | None]:
-        """Count requests for a pattern, and how long they take, without decoding.
-
-        A single read finds nothing in the cache.
-        """
-        itemsize = self.facts.itemsize
-        if layout.chunks is None:
-            found = contiguous_traffic(self.shape, itemsize, pattern, who)
+        """Count requests for a pattern, and how long they take, without decoding."""
+        # A single read finds nothing in the cache.
+        # Unfiltered chunks are fetched whole, too.
+        stored = Stored.of(self.shape, layout.chunks, self.facts.itemsize)
+        found = traffic(stored, pattern, who)
+        if not stored.chunked:
             requests = float(pieces(self.shape, pattern.block)) * found.operations
             nbytes = found.selected_nbytes
         else:
-            # Unfiltered chunks are fetched whole, too.
-            found = traffic(Stored(self.shape, layout.chunks, itemsize), pattern, who)
             requests = found.touches if pattern.of_one_read else found.loads
             # In other chunks, the ratio is taken to stay.
-            nbytes = requests * math.prod(layout.chunks) * itemsize / (self.facts.ratio or 1.0)
+            nbytes = requests * stored.chunk_nbytes / (self.facts.ratio or 1.0)
         at_once = name == CHUNKWISE
         taken_s = link.seconds(found.operations, requests, nbytes, at_once=at_once)
         each = found.operations if pattern.of_one_read else pattern.reads
@@ -338,10 +324,3 @@ class Costs:
             what = f"Read with a cache of {format_size(remedy.nbytes)}"
             found.append((what, in_short(remedy) or ""))
         return [{"what": what, "line": line} for what, line in found if line]
-
-
-def _in_units(nbytes: int) -> str:
-    for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
-        if nbytes and nbytes % (1 << power) == 0:
-            return f"{nbytes >> power}{unit}"
-    return str(nbytes)

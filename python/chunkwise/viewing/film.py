@@ -17,12 +17,10 @@ MOST_FRAMES: Final = 6_000
 
 
 def film(walk: Iterable[Any], operations: int, found: Costs, setting: Setting) -> dict[str, Any]:
-    """Follow the first reads of a walk through the cache of a setting's reader, chunk by chunk.
-
-    Each frame has the number of its read, a chunk by its number in the grid, its slot, whether it
-    had to be loaded, the chunks that were dropped for it, and the chunk that follows
-    it in the cache's queue (-1 at its end), from whose front chunks are dropped.
-    """
+    """Follow the first reads of a walk through the cache of a setting's reader, chunk by chunk."""
+    # Each frame has the number of its read, a chunk by its number in the grid, its slot, whether
+    # it had to be loaded, the chunks that were dropped for it, and the chunk that follows it in
+    # the cache's queue (-1 at its end), from whose front chunks are dropped.
     chunk, who = setting.layout.chunks, setting.reader
     if chunk is None or who.nslots is None or who.w0 is None:
         raise UsageError("these reads pass no chunk cache of libhdf5's")

@@ -63,7 +63,7 @@ def _save(session: Session, number: int, saved: dict[str, Any]) -> None:
     asked: dict[str, Any] = {"dataset": number}
     _answer(session, saved, "dataset", asked)
     _answer(session, saved, "bytes", asked)
-    if not session.is_drawn(facts):
+    if not facts.is_placed:
         return
     shape = facts.shape or ()
     reads = reads or usual_reads(shape)

@@ -82,10 +82,8 @@ class Server(ThreadingHTTPServer):
 
     @contextmanager
     def door(self) -> Iterator[str]:
-        """Give a file that leads a browser to the page, for as long as the block lasts.
-
-        Others see with which words a browser was started, but only its owner can read the file.
-        """
+        """Give a file that leads a browser to the page, for as long as the block lasts."""
+        # Others see with which words a browser was started, but only its owner can read the file.
         folder = Path(mkdtemp(prefix="chunkwise-"))
         file = folder / "view.html"
         try:

@@ -195,7 +195,7 @@ class Session:
     def prepare(self) -> None:
         """List the chunks that are drawn first, while the browser starts."""
         facts = None if self.chosen is None else self.quick.objects[self.chosen].dataset
-        if facts is not None and facts.chunks is not None and self.is_drawn(facts):
+        if facts is not None and facts.chunks is not None and facts.is_placed:
             with suppress(ChunkwiseError, *HDF5_ERRORS):
                 self.chunks({"dataset": [str(self.chosen)]})
 
@@ -210,13 +210,6 @@ class Session:
             key=lambda row: (ranks.get(row[1].path, -1), _logical_nbytes(row[1])), reverse=True
         )
         return [number for number, _ in rows]
-
-    @staticmethod
-    def is_drawn(facts: DatasetFacts) -> bool:
-        """Whether a dataset has elements that lie in this file, at places that are known."""
-        if not facts.shape or 0 in facts.shape or facts.unlisted:
-            return False
-        return facts.layout in ("chunked", "contiguous")
 
     # --- a dataset ------------------------------------------------------------------------
 
@@ -315,7 +308,7 @@ class Session:
     def costs_of(self, asked: Asked) -> Costs:
         """Give what knows the costs of a dataset's reads."""
         number, one, facts = self._object(asked)
-        if not self.is_drawn(facts):
+        if not facts.is_placed:
             raise UsageError(f"a dataset that is {facts.layout} or empty has no chunks to compare")
         with self._lock:
             if number not in self._costs:
@@ -350,7 +343,7 @@ class Session:
         _, one, facts = self._object(asked)
         rank = len(facts.shape or ())
         at, shown = _integers(asked, "at"), _integers(asked, "shown")
-        if not self.is_drawn(facts) or len(at) != rank or len(shown) != 2:
+        if not facts.is_placed or len(at) != rank or len(shown) != 2:
             raise UsageError("there is no such plane")
         if not (-1 <= shown[0] < rank and 0 <= shown[1] < rank and shown[0] != shown[1]):
             raise UsageError("there is no such plane")

@@ -68,15 +68,12 @@ class Traced:
         who = setting.reader
         if setting.reader == found.setting(NOTHING).reader and one.cache_nslots:
             who = replace(who, cache_nbytes=one.cache_nbytes, nslots=one.cache_nslots)
-        runs = [run for run in sorted(one.runs, key=lambda run: run.began) if _is_played(run)]
+        played = (run for run in one.runs if run.by is not None or run.in_order or run.times == 1)
+        runs = sorted(played, key=lambda run: run.began)
         if not runs:
             raise UsageError("the trace has only points and unions, which cannot be played")
         operations = sum(run.times for run in runs)
         return film(_walk(runs, one.shape), operations, found, replace(setting, reader=who))
-
-
-def _is_played(run: Run) -> bool:
-    return run.by is not None or run.in_order or run.times == 1
 
 
 def _walk(runs: Sequence[Run], shape: tuple[int, ...]) -> Iterator[Any]:

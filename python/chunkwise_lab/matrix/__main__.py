@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from chunkwise.files.durable import write_whole
-from chunkwise.measure.process import in_turns
 from chunkwise.measure.verdict import Verdict, spread, verdict
 from chunkwise.words import counted
 from chunkwise_lab.checkout import FOLDER
 from chunkwise_lab.matrix.work import READERS, Case, Work, cases
+from chunkwise_lab.turns import in_turns
 
 # What differs by less is not slower.
 TOLERANCE: Final = 1.03

@@ -30,7 +30,7 @@ from chunkwise.advice.patterns import Asked
 from chunkwise.advice.work import Work
 from chunkwise.measure.schedule import Step
 from chunkwise.model.chunk_shape import default_chunk, divisors
-from chunkwise.model.cost import Shape
+from chunkwise.model.cost import Shape, Stored
 from chunkwise.model.layout import Layout
 from chunkwise.model.nominal import nominal_s
 from chunkwise.model.readers import Reader, this_process
@@ -192,7 +192,7 @@ def _likely(
     for load_s in _LOADS_S:
         seconds = [
             nominal_s(
-                shape, itemsize, one, meant, reader, filtered=filters != "none", load_s=load_s
+                Stored(shape, one, itemsize, filters != "none"), meant, reader, load_s=load_s
             )
             for one in grid
         ]

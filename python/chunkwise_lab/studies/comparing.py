@@ -15,12 +15,12 @@ from itertools import product
 from typing import Any, Final, Literal
 
 from chunkwise.measure.verdict import (
+    CONFIDENCE,
     FACTOR_OF_FEW,
     FEWEST,
     MOST_REPEATS,
     THRESHOLD,
     verdict,
-    widened,
 )
 from chunkwise_lab.studies.figures import FIGURES
 from chunkwise_lab.studies.results import Row, middle, standard_error
@@ -160,7 +160,11 @@ class Ratio:
 
     def widened(self, comparisons: int) -> Ratio:
         """Return it with the interval that holds for so many ratios at once."""
-        return self if comparisons < 2 else self.scaled(widened(comparisons))
+        if comparisons < 2:
+            return self
+        # Bonferroni's: each is wrong so much more rarely.
+        quantile, side = statistics.NormalDist().inv_cdf, (1 - CONFIDENCE) / 2
+        return self.scaled(quantile(1 - side / comparisons) / quantile(1 - side))
 
     def scaled(self, times: float) -> Ratio:
         """Return it with an interval so many times as wide, where its repeats show one."""

@@ -12,7 +12,6 @@ from typing import Any
 from chunkwise import measure
 from chunkwise.errors import UsageError
 from chunkwise.measure.axes import DEFAULT
-from chunkwise.measure.process import in_turns
 from chunkwise.measure.results import Cell
 from chunkwise.measure.run import MOST_SECONDS
 from chunkwise.measure.schedule import Step
@@ -20,6 +19,7 @@ from chunkwise.measure.space import Space
 from chunkwise_lab.studies.claims import Undecided
 from chunkwise_lab.studies.kept import Kept, Point
 from chunkwise_lab.studies.libraries import Library
+from chunkwise_lab.turns import in_turns
 
 # Measures once; the record says how it went (``status``).
 Work = Callable[[], dict[str, Any]]

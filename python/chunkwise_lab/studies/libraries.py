@@ -7,6 +7,7 @@ user names.  Of zlib: those that can replace the one that libhdf5 calls.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import sysconfig
 import tempfile
@@ -21,7 +22,7 @@ from chunkwise.measure.axes import DEFAULT
 from chunkwise.measure.libraries import check_zlib
 from chunkwise.measure.libraries import find as find_one
 from chunkwise.measure.space import Space
-from chunkwise.measure.wheels import is_wheel, library_of, said_of
+from chunkwise.measure.wheels import is_wheel, library_of
 from chunkwise_lab.studies.study import LIBRARIES, OTHERS
 
 # Placeholders for found libraries in a study's files.
@@ -36,6 +37,8 @@ _PLACES: Final = {
     "Open MPI": ("hdf5/openmpi/libhdf5.so", "libhdf5_openmpi.so.*"),
     "MPICH": ("hdf5/mpich/libhdf5.so", "libhdf5_mpich.so.*"),
 }
+# Where `wheels.library_of` keeps those of a wheel.
+_KEPT: Final = re.compile(r".*/libraries/(h5py|netCDF4)-([^/]+)/[^/]+")
 _ROOTS: Final = ("/usr/lib", "/usr/lib64", "/usr/local/lib")
 
 
@@ -194,3 +197,13 @@ def labels_of(
     found = libraries.get(point["libhdf5"])
     build = "named" if found is None else found.build
     return {name: build if text == BUILD else text for name, text in labels.items()}
+
+
+def said_of(path: str) -> str | None:
+    """Name the wheel that a library was taken from; None for others.
+
+    >>> said_of("/home/me/.cache/chunkwise/libraries/h5py-3.8.0/libhdf5-45610c27.so.200")
+    "h5py 3.8.0's wheel"
+    """
+    found = _KEPT.fullmatch(path)
+    return f"{found[1]} {found[2]}'s wheel" if found else None

@@ -22,11 +22,11 @@ from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 from chunkwise.errors import UsageError
 from chunkwise.files.durable import write_whole
-from chunkwise.measure.process import busy_text
 from chunkwise.measure.verdict import spread
 from chunkwise.names import printable
 from chunkwise_lab.studies.figures import FIGURES
 from chunkwise_lab.studies.study import Scale, Statistic, Where, matches
+from chunkwise_lab.turns import busy_text
 
 FORMAT: Final = "chunkwise-study"
 VERSION: Final = 2

@@ -19,8 +19,8 @@ from chunkwise.inspection.findings.subject import DatasetCheck, Subject
 from chunkwise.model import worth
 from chunkwise.model.readers import Reader
 from chunkwise.model.traffic import Pattern
-from chunkwise.remedy.records import Chunks, Copy, Examine, Remedy
-from chunkwise.remedy.spelling import spelled
+from chunkwise.remedy.lines import examine
+from chunkwise.remedy.records import Chunks, Copy, Remedy
 from chunkwise.verdicts import Verdict
 
 __all__ = ["find"]
@@ -136,14 +136,12 @@ def _of_dataset(subject: Subject) -> list[Unspelled]:
 
 
 def _with_one_shape(subject: Subject, by_code: dict[str, Unspelled]) -> dict[str, Unspelled]:
-    """Make all findings about a dataset offer the same chunks: it can have only one shape.
-
-    A finding by itself may offer what is next to the dataset's own shape.  Where several do not
-    agree, or what is offered would have a finding again, the rule for all datasets decides
-    (`chunks.offered_chunks`).  If every shape makes a way of reading slower that was stated or
-    fits, or if nobody stated a pattern and every shape has a finding again, all of them are only
-    offers.
-    """
+    """Make all findings about a dataset offer the same chunks: it can have only one shape."""
+    # A finding by itself may offer what is next to the dataset's own shape.  Where several do not
+    # agree, or what is offered would have a finding again, the rule for all datasets decides
+    # (`chunks.offered_chunks`).  If every shape makes a way of reading slower that was stated or
+    # fits, or if nobody stated a pattern and every shape has a finding again, all of them are only
+    # offers.
     rivals = {
         code: found
         for code, found in by_code.items()
@@ -230,7 +228,7 @@ def _both(chunks: Unspelled, cache: Unspelled) -> Unspelled:
 def _of_damaged(file: str, finding: Finding) -> Finding:
     """Leave out what copies a damaged file into another layout; offer what saves its rest."""
     if finding.verdict is Verdict.DAMAGED:
-        return replace(finding, fixes=spelled([Examine(file, salvage=True), Examine(file)]))
+        return replace(finding, fixes=(examine(file, salvage=True), examine(file)))
     kept = tuple(
         fix
         for fix in finding.fixes

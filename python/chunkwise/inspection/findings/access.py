@@ -35,10 +35,11 @@ def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
     if offered == before or (known is not None and known.chunks == before):
         return
     filtered = facts.filters != "none"
+    layouts = (subject.in_chunks(before), subject.in_chunks(offered))
     loads_s = (memory_load_s(filtered=filtered), STORED_LOAD_S)
     (saved_s, times), (_, times_here) = (
         min(
-            (_gain(subject, before, offered, one, load_s) for load_s in loads_s),
+            (_gain(subject, *layouts, one, load_s) for load_s in loads_s),
             key=lambda gain: gain[1],
         )
         for one in (reader, here)
@@ -71,7 +72,7 @@ def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
             f" to {reader.title}, whose chunk cache has {format_size(reader.cache_nbytes)}, and "
             f"{format_speed(times_here)} as fast to {here.title}"
         )
-    now, then = (0 if one is None else _loaded_nbytes(subject, one) for one in (before, offered))
+    now, then = (_loaded_nbytes(subject, one) for one in layouts)
     reads = max(one.reads for one in subject.stated)
     names = " and ".join(f"'{one.name}'" for one in subject.stated)
     if before is None:
@@ -167,35 +168,19 @@ def _each(subject: Subject, promised: list[tuple[float, float]], reader: Reader)
 
 
 def _gain(
-    subject: Subject,
-    before: tuple[int, ...] | None,
-    after: tuple[int, ...],
-    reader: Reader,
-    load_s: float,
+    subject: Subject, before: Stored, after: Stored, reader: Reader, load_s: float
 ) -> tuple[float, float]:
     """Return the seconds that other chunks save, and how many times as fast they are read."""
-    facts = subject.facts
-    assert facts.shape is not None
     now_s, then_s = (
-        nominal_s(
-            facts.shape,
-            facts.itemsize,
-            one,
-            subject.stated,
-            reader,
-            filtered=facts.filters != "none",
-            load_s=load_s,
-        )
-        for one in (before, after)
+        nominal_s(one, subject.stated, reader, load_s=load_s) for one in (before, after)
     )
     return now_s - then_s, now_s / then_s
 
 
-def _loaded_nbytes(subject: Subject, chunks: tuple[int, ...]) -> int:
+def _loaded_nbytes(subject: Subject, stored: Stored) -> int:
     """Bytes of chunks that one read of each pattern loads, each as often as its weight says."""
-    facts = subject.facts
-    assert facts.shape is not None
-    stored = Stored(facts.shape, chunks, facts.itemsize, filtered=facts.filters != "none")
+    if not stored.chunked:
+        return 0
     reader = smallest(subject.readers if subject.names_readers else LIBRARIES)
     loads = (one.weight * traffic(stored, one, reader).loads for one in subject.stated)
     return round(sum(loads) * stored.chunk_nbytes)

@@ -15,6 +15,7 @@ from typing import Final
 
 from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
+from chunkwise.grammar.boxes import chunk_counts
 from chunkwise.inspection.facts import ChunkFacts, entry_nbytes
 from chunkwise.inspection.finding import SEVERITIES, Severity, Unspelled
 from chunkwise.inspection.findings.subject import NETCDF4, PIECE_S, DatasetCheck, Subject, by_cost
@@ -99,13 +100,12 @@ def chunks_for_uses(subject: Subject) -> tuple[int, ...]:
 
 def slowdown(subject: Subject, chunks: tuple[int, ...]) -> float:
     """Return how many times as long reading takes in other chunks, by the model."""
-    facts, shape = subject.facts, _shape(subject)
-    before = None if facts.chunks is None else facts.chunks.shape
+    shape, present = _shape(subject), subject.facts.chunks
+    before = subject.in_chunks(None if present is None else present.shape)
     uses = [one for use in subject.purpose.uses for one in use.patterns(shape)]
-    readers, filtered = subject.readers or LIBRARIES, facts.filters != "none"
+    readers, after = subject.readers or LIBRARIES, subject.in_chunks(chunks)
     return max(
-        nominal.slowdown(shape, facts.itemsize, before, chunks, (one,), readers, filtered=filtered)
-        for one in (*uses, Pattern("all", shape))
+        nominal.slowdown(before, after, (one,), readers) for one in (*uses, Pattern("all", shape))
     )
 
 
@@ -119,7 +119,7 @@ def if_chunked(subject: Subject, shape: tuple[int, ...]) -> Subject:
     facts = subject.facts
     if facts.chunks is None:
         return subject
-    grid = math.prod(_grid(_shape(subject), shape))
+    grid = math.prod(chunk_counts(_shape(subject), shape))
     chunks = replace(
         facts.chunks,
         shape=shape,
@@ -187,7 +187,8 @@ def _unlimited_chunk_1(subject: Subject, chunks: ChunkFacts) -> Unspelled | None
     fewer = -(-shape[axis] // offered[axis])
     # Faster series make reading step by step slower.
     now, then = (
-        math.prod(_grid(shape, c)) // -(-shape[axis] // c[axis]) for c in (chunks.shape, offered)
+        math.prod(chunk_counts(shape, c)) // -(-shape[axis] // c[axis])
+        for c in (chunks.shape, offered)
     )
     if offered[axis] == 1:  # elements too large to share a chunk
         return None
@@ -230,7 +231,7 @@ def _small_chunks(subject: Subject, chunks: ChunkFacts) -> Unspelled | None:
         return None
     shape = _shape(subject)
     offered = offered_chunks(subject)
-    fewer = math.prod(_grid(shape, offered))
+    fewer = math.prod(chunk_counts(shape, offered))
     if fewer >= chunks.allocated:
         return None
     listed = index_nbytes(chunks)
@@ -317,7 +318,7 @@ def _floor_chunk(
             "chunk_nbytes": chunks.nbytes,
             "edge_nbytes": chunks.edge_nbytes,
             "offered_chunks": format_shape(offered),
-            "offered_count": math.prod(_grid(shape, offered)),
+            "offered_count": math.prod(chunk_counts(shape, offered)),
             "offered_edge_nbytes": left,
         },
         source=f"{NETCDF4}, section 5.1.2, guidelines 3 and 4; Table 6",
@@ -367,10 +368,8 @@ def _snug(subject: Subject, chunks: ChunkFacts) -> tuple[int, ...]:
     """Return the smallest chunks that are as many; if it can grow, at least a page."""
     shape, maxshape = _shape(subject), subject.facts.maxshape
     assert maxshape is not None
-    pairs = zip(shape, chunks.shape, strict=True)
-    snug = [
-        -(-n // count) for (n, _), count in zip(pairs, _grid(shape, chunks.shape), strict=True)
-    ]
+    counts = chunk_counts(shape, chunks.shape)
+    snug = [-(-n // count) for n, count in zip(shape, counts, strict=True)]
     for i, limit in enumerate(maxshape):
         if limit is None:
             others = math.prod(snug[:i] + snug[i + 1 :]) * subject.facts.itemsize
@@ -436,13 +435,9 @@ def _array_nbytes(subject: Subject) -> int:
     return math.prod(_shape(subject)) * subject.facts.itemsize
 
 
-def _grid(shape: tuple[int, ...], chunks: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(-(-n // c) for n, c in zip(shape, chunks, strict=True))
-
-
 def _edge_nbytes(subject: Subject, chunks: tuple[int, ...]) -> int:
     """Bytes of a full grid of chunks that lie beyond the shape."""
-    grid = math.prod(_grid(_shape(subject), chunks))
+    grid = math.prod(chunk_counts(_shape(subject), chunks))
     return grid * math.prod(chunks) * subject.facts.itemsize - _array_nbytes(subject)
 
 

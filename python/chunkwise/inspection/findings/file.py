@@ -13,14 +13,8 @@ from chunkwise.inspection.finding import Unspelled
 from chunkwise.inspection.findings.subject import OCCAM, FileCheck, by_cost
 from chunkwise.model.layout import metadata_block
 from chunkwise.model.readability import FORMAT_OF_LOW, SMALLER_LOW
-from chunkwise.remedy.records import (
-    Copy,
-    FollowWriter,
-    GatherMetadata,
-    ReadPaged,
-    Remedy,
-    saved_unclosed,
-)
+from chunkwise.remedy.lines import follow_writer, gather_metadata, read_paged, saved_unclosed
+from chunkwise.remedy.records import Copy, Remedy
 from chunkwise.verdicts import Verdict
 from chunkwise.words import counted, format_seconds
 
@@ -85,7 +79,7 @@ def not_closed(facts: FileFacts) -> Iterator[Unspelled]:
         ),
         evidence={"flags": "+".join(flags), "unreadable_objects": unreadable},
         source="H5Fopen, H5Fstart_swmr_write; HDF5 file format specification, superblock 3",
-        remedies=(FollowWriter(facts.path), *copies) if swmr else copies,
+        remedies=(follow_writer(facts.path), *copies) if swmr else copies,
         verdict=Verdict.BUSY if facts.file_format.being_written else Verdict.LOOSE,
     )
 
@@ -203,7 +197,9 @@ def cloud_unready(facts: FileFacts) -> Iterator[Unspelled]:
 def lost_space(facts: FileFacts) -> Iterator[Unspelled]:
     """Find a file with much unused space."""
     found = facts.metadata
-    if found is None or _has_unknown_space(facts):
+    # Heaps and unreadable objects take space that nobody counts.
+    unknown = any(entry.kind == "unreadable" for entry in facts.objects)
+    if found is None or unknown or any(one.variable_length for one in _datasets(facts)):
         return
     # Space that a writer has taken and not yet linked looks like lost space.
     if facts.file_format.flags:
@@ -265,7 +261,7 @@ def _in_blocks(facts: FileFacts, found: MetadataFacts) -> tuple[Remedy, ...]:
         # A copy keeps the strategy, under which blocks have no effect.
         return _in_pages(facts, found, page_that_serves(facts, found))
     nbytes = metadata_block(found.nbytes)
-    return replace(_copy(facts), metadata_block_nbytes=nbytes), GatherMetadata(nbytes)
+    return replace(_copy(facts), metadata_block_nbytes=nbytes), gather_metadata(nbytes)
 
 
 def _in_pages(facts: FileFacts, found: MetadataFacts, page_nbytes: int) -> tuple[Remedy, ...]:
@@ -273,7 +269,7 @@ def _in_pages(facts: FileFacts, found: MetadataFacts, page_nbytes: int) -> tuple
     # Room for all pages of metadata and some of data; libhdf5 wants a power of two.
     pages = min(_MOST_PAGES, 1 << math.ceil(found.nbytes / page_nbytes).bit_length() + 2)
     paged = replace(_copy(facts), page_nbytes=page_nbytes)
-    return paged, ReadPaged(facts.path, pages * page_nbytes)
+    return paged, *read_paged(facts.path, pages * page_nbytes)
 
 
 def _copy(facts: FileFacts) -> Copy:
@@ -294,13 +290,6 @@ def _wait(requests: int) -> str:
 
 def _datasets(facts: FileFacts) -> Iterator[DatasetFacts]:
     return (entry.dataset for entry in facts.objects if entry.dataset is not None)
-
-
-def _has_unknown_space(facts: FileFacts) -> bool:
-    """Tell whether something takes space that nobody counts: heaps, unreadable objects."""
-    return any(entry.kind == "unreadable" for entry in facts.objects) or any(
-        dataset.variable_length for dataset in _datasets(facts)
-    )
 
 
 def _page_ends(facts: FileFacts) -> int:

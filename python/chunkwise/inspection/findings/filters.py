@@ -198,10 +198,8 @@ def uncompressed(subject: Subject) -> Iterator[Unspelled]:
 
 
 def filters_left_out(subject: Subject) -> Iterator[Unspelled]:
-    """Chunks stored without a filter, which libhdf5 may spoil when it stores them again.
-
-    It keeps the old filter mask of a chunk that is stored again at the same length.
-    """
+    """Chunks stored without a filter, which libhdf5 may spoil when it stores them again."""
+    # It keeps the old filter mask of a chunk that is stored again at the same length.
     facts = subject.facts
     pipeline = subject.pipeline
     # A checksum makes chunks longer, so that their masks are stored.

@@ -14,7 +14,9 @@ from chunkwise.inspection.finding import Unspelled
 from chunkwise.inspection.findings.subject import ObjectCheck
 from chunkwise.inspection.sources import NOT_LOOKED_FOR, is_file, places, verdict_of_source
 from chunkwise.names import printable
-from chunkwise.remedy.records import Copy, Inspect, LookFor, PutBeside, Remedy, RemoveLink
+from chunkwise.remedy.fix import Fix
+from chunkwise.remedy.lines import inspect_others, look_beside, look_for, put_beside, remove_link
+from chunkwise.remedy.records import Copy, Remedy
 from chunkwise.verdicts import Verdict, worst_verdict
 
 # Beyond, their folders are shorter to name.
@@ -94,13 +96,13 @@ def data_elsewhere(file: str, facts: ObjectFacts) -> Iterator[Unspelled]:
     )
 
 
-def _inspect_sources(file: str, names: list[str]) -> Inspect:
+def _inspect_sources(file: str, names: list[str]) -> Fix:
     """Inspect the files where the data lies, or their folder."""
     folder = PurePath(file).parent
     places = list(dict.fromkeys(str(folder / name) for name in names))
     if len(places) > _FEW_SOURCES:
         places = list(dict.fromkeys(str(PurePath(place).parent) for place in places))
-    return Inspect(tuple(places))
+    return inspect_others(*places)
 
 
 def unreadable_object(_: str, facts: ObjectFacts) -> Iterator[Unspelled]:
@@ -173,15 +175,16 @@ def dangling_link(file: str, facts: ObjectFacts) -> Iterator[Unspelled]:
     target = printable(facts.target or "")
     kind = "An external" if external else "A soft"
     name = (facts.target or "").partition(":")[0]
-    lacking = external and not _is_there(file, name)
+    where = places(name, Path(file).absolute(), "HDF5_EXT_PREFIX")
+    lacking = external and not any(map(is_file, where))
     looked = ""
     remedies: tuple[Remedy, ...]
     if lacking:
         # What is only not here must not be given up: the link leads to it once it is.
-        remedies = (_beside(file, name), LookFor("HDF5_EXT_PREFIX", name))
+        remedies = (_beside(file, name), *look_for("HDF5_EXT_PREFIX", name))
         looked = f" The file was looked for as {_looked_for(file, name, 'HDF5_EXT_PREFIX')}."
     else:
-        remedies = (RemoveLink(file, facts.path),)
+        remedies = (remove_link(file, facts.path),)
     yield Unspelled(
         code="dangling-link",
         severity="warning" if external else "note",
@@ -217,13 +220,10 @@ def _where_to_look(source: Source, virtual: bool) -> tuple[Remedy, ...]:
     if source.missing != "no such file":
         return ()
     if virtual:
-        return (LookFor("HDF5_VDS_PREFIX", source.file),)
+        return look_for("HDF5_VDS_PREFIX", source.file)
     # Raw files are looked for where the program runs; mostly they lie beside the file.
-    return (LookFor("HDF5_EXTFILE_PREFIX", None), LookFor("HDF5_EXTFILE_PREFIX", source.file))
-
-
-def _is_there(file: str, name: str) -> bool:
-    return any(map(is_file, places(name, Path(file).absolute(), "HDF5_EXT_PREFIX")))
+    variable = "HDF5_EXTFILE_PREFIX"
+    return look_beside(variable), *look_for(variable, source.file)
 
 
 def _looked_for(file: str, name: str, variable: str) -> str:
@@ -233,7 +233,7 @@ def _looked_for(file: str, name: str, variable: str) -> str:
     return ", ".join(found)
 
 
-def _beside(file: str, name: str) -> PutBeside:
+def _beside(file: str, name: str) -> Fix:
     """Say where a missing file belongs, beside the file that leads to it."""
     place = name if PurePath(name).is_absolute() else str(PurePath(file).parent / name)
-    return PutBeside(place)
+    return put_beside(place)

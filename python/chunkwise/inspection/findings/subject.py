@@ -12,6 +12,7 @@ from chunkwise.files.answers import Answer
 from chunkwise.grammar import Pipeline
 from chunkwise.inspection.facts import DatasetFacts, FileFacts, ObjectFacts
 from chunkwise.inspection.finding import Severity, Unspelled
+from chunkwise.model.cost import Stored
 from chunkwise.model.nominal import DECODED_NBYTES_PER_S
 from chunkwise.model.purpose import Purpose, purpose
 from chunkwise.model.readers import LIBRARIES, Reader
@@ -92,6 +93,12 @@ class Subject:
         facts = self.facts
         chunks = None if facts.chunks is None else facts.chunks.shape
         return Present(facts.filters, chunks, facts.shape, facts.itemsize)
+
+    def in_chunks(self, chunks: tuple[int, ...] | None) -> Stored:
+        """How it would be stored in other chunks, as the cost model takes it."""
+        facts = self.facts
+        assert facts.shape is not None
+        return Stored.of(facts.shape, chunks, facts.itemsize, filtered=facts.filters != "none")
 
     @property
     def pipeline(self) -> Pipeline:

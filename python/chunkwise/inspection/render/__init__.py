@@ -11,11 +11,15 @@ from rich.console import Console
 from rich.text import Text
 
 from chunkwise.inspection.facts import DatasetFacts, FileFacts
-from chunkwise.inspection.render.dataset import print_dataset, print_format, print_heading
+from chunkwise.inspection.render.dataset import (
+    print_dataset,
+    print_format,
+    print_heading,
+    print_tree,
+)
 from chunkwise.inspection.render.findings import PRESENT, count_words, lint_line, print_findings
 from chunkwise.inspection.render.folder import print_folder
 from chunkwise.inspection.render.patterns import print_patterns
-from chunkwise.inspection.render.tree import print_tree
 from chunkwise.inspection.render.words import enumerated, print_wrapped
 from chunkwise.names import printable, shell_word
 from chunkwise.remedy.tools import shell_file
@@ -36,7 +40,8 @@ def print_file(
         tool=tool,
         everything=everything,
         nothing=_nothing(facts),
-        combined=_are_several(facts),
+        # Whether findings of more than one kind are mended by one command.
+        combined=len({one.code for one in facts.findings if one.layout is not None}) > 1,
     )
     console.print()
     print_format(facts, console)
@@ -84,11 +89,6 @@ def _print_pointer(facts: FileFacts, console: Console) -> None:
     if facts.copy is None and _can_be_timed(datasets[worst]):
         console.print("Measured times:", highlight=False)
         console.print(Text(f"    chunkwise bench {names}", style="green"), soft_wrap=True)
-
-
-def _are_several(facts: FileFacts) -> bool:
-    """Whether findings of more than one kind are mended by one command."""
-    return len({found.code for found in facts.findings if found.layout is not None}) > 1
 
 
 def _print_commands(facts: FileFacts, console: Console, tool: str | None) -> None:

@@ -19,7 +19,6 @@ from typing import Any, Final
 from rich.console import Console
 
 from chunkwise.errors import LibraryError, UsageError
-from chunkwise.measure.process import in_turns
 from chunkwise.measure.schedule import Step
 from chunkwise.measure.tables import plain_table, say
 from chunkwise.names import printable
@@ -27,6 +26,7 @@ from chunkwise.words import counted, three_digits
 from chunkwise_lab.studies.iotest.launching import under_launcher
 from chunkwise_lab.studies.iotest.settings import Settings
 from chunkwise_lab.studies.iotest.table import HEADER
+from chunkwise_lab.turns import in_turns
 
 _SHOWN: Final = ("rank", "slowdim", "layout", "fill", "fmt", "io")
 _WALL, _SIZE = " wall [s]", "fsize [B]"
