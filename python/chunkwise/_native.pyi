@@ -1,7 +1,7 @@
 """Types of the Rust extension module: what it takes, gives and raises."""
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from typing import Any, Literal, Protocol, TypedDict, final, type_check_only
+from typing import Any, Final, Literal, Protocol, TypedDict, final, type_check_only
 
 import numpy as np
 import numpy.typing as npt
@@ -21,25 +21,19 @@ Factor = tuple[int, int, int] | list[npt.NDArray[np.uint64]]
 
 @type_check_only
 class WalkResult(TypedDict):
-    """What a timed walk over an array measured.
+    """What a timed walk over an array measured."""
 
-    ``operations`` of ``total_operations`` selections were read in ``elapsed_s``
-    seconds (the sum of the reads alone), giving ``selected_nbytes`` bytes.
-    ``latencies_s`` holds each operation's time, in order, at most 100,000 of them.
-    Of ``elapsed_s``, ``open_s`` went into opening the dataset for each operation (None if
-    it was open) and ``select_s`` into putting unions together (None if there were none).
-    ``checksums`` maps a number of operations (1, 2, 4, 8, ... and the last) to the
-    CRC-32 of all bytes read up to there, so that two walks that ended at different
-    points can still be compared.  Checksums are taken outside the timed region.
-    """
-
-    operations: int
+    operations: int  # Selections that were read
     total_operations: int
-    elapsed_s: float
+    elapsed_s: float  # Of the reads alone
     selected_nbytes: int
-    latencies_s: list[float]
+    latencies_s: list[float]  # Of each operation, in order, at most 100,000 of them
+    # Of `elapsed_s`: opening the dataset for each operation (None if it was open), and putting
+    # unions together (None if there were none).
     open_s: float | None
     select_s: float | None
+    # By a number of operations (1, 2, 4, 8, ... and the last), the CRC-32 of all bytes read up to
+    # there, so that walks that ended at different points can be compared.  Not timed.
     checksums: dict[int, int]
 
 @type_check_only
@@ -50,21 +44,18 @@ class EngineWalkResult(WalkResult, total=False):
 
 @type_check_only
 class WritePhases(TypedDict):
-    """Seconds of a timed write besides the writes themselves, as in `WriteResult`."""
+    """Seconds of a timed write besides the writes themselves."""
 
-    create_s: float
-    flush_s: float
-    close_s: float
-    sync_s: float
+    create_s: float  # To create file and dataset
+    flush_s: float  # To hand everything to the system: a library may keep what it is given
+    close_s: float  # To close dataset and file
+    sync_s: float  # Until the system has it on storage
 
 @type_check_only
 class WriteResult(WalkResult, WritePhases):
     """What a timed walk measured that wrote an array into a new file.
 
-    Selections were written, and checksums are those of the bytes given to be written,
-    which were gathered outside the timed region.  A library may keep what it is given:
-    ``create_s`` to create file and dataset, ``flush_s`` to hand everything to the system,
-    ``close_s`` to close dataset and file, ``sync_s`` until the system has it on storage.
+    Checksums are those of the bytes given to be written, which were gathered untimed.
     """
 
 @type_check_only
@@ -75,49 +66,37 @@ class HDF5WriteResult(WriteResult):
 
 @type_check_only
 class EngineWriteResult(WriteResult, total=False):
-    """The same by the engine.
-
-    Chunks that were encoded and handed over, those among them whose stored bytes had to be
-    read back, and which encoder of deflate was chosen.  Where libhdf5 wrote in its place
-    ``fallback`` says why, and ``chunk_cache`` its cache; the other three are then not there.
-    """
+    """The same by the engine; the first three are there only if it wrote."""
 
     encoded_chunks: int
-    read_back_chunks: int
-    encoder: str | None
-    fallback: str
+    read_back_chunks: int  # Of these, those whose stored bytes had to be read back
+    encoder: str | None  # Chosen for deflate
+    fallback: str  # Why libhdf5 wrote in its place, and its cache
     chunk_cache: tuple[int, int, float]
 
 @type_check_only
 class ChunkCensus(TypedDict):
-    """What is common to the stored chunks of a dataset.
+    """What is common to the stored chunks of a dataset."""
 
-    ``index_type`` is H5D_chunk_index_t, or None if nothing is stored or it is not
-    told.  ``sizes`` are the stored bytes of the smallest, the middle and the largest
-    chunk.  ``placement`` holds, for chunks in C order: the elements of the dataset that
-    they cover; pairs of one chunk and the next; pairs without a gap in the file; pairs
-    of which the second lies before the first; and the bytes from the first chunk in the
-    file to the end of the last.  ``stored_nbytes`` and ``sizes`` are None if chunks
-    cannot be listed (or for ``sizes``, where none is stored), ``placement``
-    where it is not known which chunk is which.
-    """
-
-    index_type: int | None
+    index_type: int | None  # H5D_chunk_index_t; None if nothing is stored or it is not told
     allocated: int
-    stored_nbytes: int | None
+    stored_nbytes: int | None  # None if chunks cannot be listed
+    # Stored bytes of the smallest, the middle and the largest; None also where none is stored.
     sizes: tuple[int, int, int] | None
     unfiltered: int
     masked: int
+    # Of chunks in C order: the elements of the dataset that they cover; pairs of one chunk and the
+    # next; pairs without a gap in the file; pairs of which the second lies before the first; the
+    # bytes from the first in the file to the end of the last.  None if it is not known which is
+    # which.
     placement: tuple[int, int, int, int, int] | None
 
 @type_check_only
 class FilterTally(TypedDict):
-    """What libhdf5's calls of one filter came to: by decoding, by encoding.
-
-    Each a number of calls, their seconds, the bytes given to them, the bytes that came out.
-    """
+    """What libhdf5's calls of one filter came to."""
 
     name: str
+    # A number of calls, their seconds, the bytes given to them, the bytes that came out.
     decode: tuple[int, float, int, int]
     encode: tuple[int, float, int, int]
 
@@ -166,12 +145,8 @@ class Library:
     def chunk_listing(self, dataset_id: int, storage: Storage | None = None) -> ChunkListing:
         """List the chunks of an open dataset of this library.
 
-        `storage` holds the bytes of its file, where that is no local one.
-
-        Raises
-        ------
-        chunkwise.errors.CorruptDataError
-            When they cannot be listed.
+        `storage` holds the bytes of its file, where that is no local one.  Raises
+        `CorruptDataError`.
         """
     def chunk_table(self, dataset_id: int) -> ChunkTable:
         """List the chunks of a chunked dataset.
@@ -184,10 +159,8 @@ class Library:
 
         Raises also `LibraryError`.
         """
-    @property
-    def version(self) -> tuple[int, int, int]: ...
-    @property
-    def path(self) -> str: ...
+    version: Final[tuple[int, int, int]]
+    path: Final[str]
 
 @type_check_only
 class NetCdfWriteResult(WriteResult):
@@ -200,10 +173,8 @@ class NetCdf:
     """A libnetcdf, bound at run time.  Raises `LibraryError`."""
 
     def __new__(cls, path: str) -> NetCdf: ...
-    @property
-    def version(self) -> str: ...
-    @property
-    def path(self) -> str: ...
+    version: Final[str]
+    path: Final[str]
     def open(
         self, file: str, variable: str, cache: tuple[int, int, float] | None
     ) -> NetCdfVariable:
@@ -261,9 +232,8 @@ class NetCdf:
 class NetCdfVariable:
     """A variable in a file that is open; closed with it."""
 
-    @property
-    def chunk_cache(self) -> tuple[int, int, float] | None:
-        """The cache in force: slots, bytes, w0; None for netCDF-3."""
+    # The cache in force: slots, bytes, w0; None for netCDF-3.
+    chunk_cache: Final[tuple[int, int, float] | None]
     def walk(self, walk: Walk, max_operations: int, max_seconds: float) -> WalkResult:
         """Read selection by selection with nc_get_vara, or nc_get_vars where there is a stride.
 
@@ -302,9 +272,7 @@ class Walk:
         and cells are drawn again.  A `seed` gives the same unions on every machine.  Raises
         `SelectionError`.
         """
-    @property
-    def operations(self) -> int:
-        """How many selections there are."""
+    operations: Final[int]  # How many selections there are
     def __getitem__(self, number: int, /) -> Any:
         """Start, stride, count and block of one selection; of a union, a list of these.
 
@@ -315,48 +283,28 @@ class Walk:
 class Selection:
     """Elements of an array of known shape; made by `select_index` and `select_hyperslabs`."""
 
-    @property
-    def shape(self) -> list[int]:
-        """Shape of the result."""
-    @property
-    def choices(self) -> list[int]:
-        """Choices of each factor: 1 of an integer; arrays that pair up are one factor."""
-    @property
-    def dropped(self) -> list[bool]:
-        """Of each of `choices`, whether an integer has dropped it."""
-    @property
-    def hyperslab(self) -> tuple[list[int], list[int], list[int], list[int]] | None:
-        """Start, stride, count and block; None of anything but a single hyperslab."""
-    @property
-    def hyperslabs(self) -> list[Hyperslab] | None:
-        """The same of all that make up a union; None of what is a product of factors."""
-    @property
-    def factors(self) -> list[Factor]:
-        """What each factor of a product chooses, slowest dimensions first; nothing of others."""
-    @property
-    def is_mask(self) -> bool:
-        """Whether it is a single mask."""
+    shape: Final[list[int]]  # Shape of the result
+    # Choices of each factor: 1 of an integer; arrays that pair up are one factor.
+    choices: Final[list[int]]
+    dropped: Final[list[bool]]  # Of each of `choices`, whether an integer has dropped it
+    # Start, stride, count and block; None of anything but a single hyperslab.
+    hyperslab: Final[tuple[list[int], list[int], list[int], list[int]] | None]
+    # The same of all that make up a union; None of what is a product of factors.
+    hyperslabs: Final[list[Hyperslab] | None]
+    # What each factor of a product chooses, slowest dimensions first; nothing of others.
+    factors: Final[list[Factor]]
+    is_mask: Final[bool]  # Whether it is a single mask
 
 @final
 class ChunkListing:
     """All chunks of a dataset that were written, in row-major order."""
 
-    @property
-    def grid_len(self) -> int:
-        """Chunks of the grid, written or not."""
-    @property
-    def written(self) -> int: ...
-    @property
-    def stored_nbytes(self) -> int: ...
-    @property
-    def furthest(self) -> int:
-        """One past the last byte of any chunk in the file."""
-    @property
-    def any_mask(self) -> int:
-        """Every bit that is set in the filter mask of some chunk."""
-    @property
-    def any_partial(self) -> bool:
-        """Whether some chunk reaches beyond the dataset's shape."""
+    grid_len: Final[int]  # Chunks of the grid, written or not
+    written: Final[int]
+    stored_nbytes: Final[int]
+    furthest: Final[int]  # One past the last byte of any chunk in the file
+    any_mask: Final[int]  # Every bit that is set in the filter mask of some chunk
+    any_partial: Final[bool]  # Whether some chunk reaches beyond the dataset's shape
     def columns(
         self,
     ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
@@ -377,13 +325,7 @@ class ChunkListing:
 
 @final
 class SavedChunks:
-    """A file that has what `ChunkListing.saved` gave.
-
-    Raises
-    ------
-    chunkwise.errors.FileFormatError
-        When it cannot be opened.
-    """
+    """A file that has what `ChunkListing.saved` gave.  Raises `FileFormatError`."""
 
     def __new__(cls, path: str) -> SavedChunks: ...
 
@@ -391,12 +333,9 @@ class SavedChunks:
 class ChunkTable:
     """The chunks of a dataset: their filters, and where they lie."""
 
-    @property
-    def filters(self) -> list[int]:
-        """HDF5's numbers of the filters, in the order of the pipeline."""
-    @property
-    def always_applied(self) -> list[int]:
-        """Of those, the filters applied to every stored chunk, once: each counts loads."""
+    filters: Final[list[int]]  # HDF5's numbers of the filters, in the order of the pipeline
+    # Of those, the filters applied to every stored chunk, once: each counts loads.
+    always_applied: Final[list[int]]
     def touches(self, walk: Walk, operations: int) -> tuple[int | None, int | None]:
         """Stored chunks that the first selections touch, and how many different ones.
 
@@ -455,12 +394,10 @@ class WholeChunks:
         label: str,
         former: WholeChunks | None = None,
     ) -> WholeChunks: ...
-    @property
-    def reason(self) -> str | None:
-        """Why libhdf5 has to write this dataset; everything else needs that this is None."""
-    @property
-    def tuning(self) -> str | None:
-        """Which encoder of deflate was chosen; None before that, or without a choice."""
+    # Why libhdf5 has to write this dataset; everything else needs that this is None.
+    reason: Final[str | None]
+    # Which encoder of deflate was chosen; None before that, or without a choice.
+    tuning: Final[str | None]
     def part(
         self, dataset_id: int, selection: Selection, growing: bool
     ) -> list[tuple[int, int]] | str | None:
@@ -510,22 +447,15 @@ class Writer:
         budget_nbytes: int | None = None,
         elsewhere: KeptChunks | tuple[ChunkPlaces, int] | None = None,
     ) -> Writer: ...
-    @property
-    def reason(self) -> str | None:
-        """Why libhdf5 has to write this dataset; everything else needs that this is None."""
-    @property
-    def shape(self) -> list[int]:
-        """For which selections are understood."""
-    @property
-    def held_nbytes(self) -> int: ...
-    @property
-    def dirty_chunks(self) -> int: ...
-    @property
-    def stats(self) -> tuple[int, int]:
-        """Chunks committed, and those of them whose stored bytes were read first."""
-    @property
-    def tuning(self) -> str | None:
-        """Which encoder of deflate was chosen; None before that, or without a choice."""
+    # Why libhdf5 has to write this dataset; everything else needs that this is None.
+    reason: Final[str | None]
+    shape: Final[list[int]]  # For which selections are understood
+    held_nbytes: Final[int]
+    dirty_chunks: Final[int]
+    # Chunks committed, and those of them whose stored bytes were read first.
+    stats: Final[tuple[int, int]]
+    # Which encoder of deflate was chosen; None before that, or without a choice.
+    tuning: Final[str | None]
     def set_shape(self, shape: Sequence[int]) -> None:
         """Take over the dataset's shape; chunks outside are forgotten."""
     def write(
@@ -655,25 +585,15 @@ class Superblock:
 
         It is cut off, or of no known version.  Raises OSError.
         """
-    @property
-    def offset(self) -> int:
-        """Where it begins: the size of the user block."""
-    @property
-    def version(self) -> int:
-        """0 to 3."""
-    @property
-    def is_sound(self) -> bool:
-        """Whether its checksum is right; versions 0 and 1 have none."""
-    @property
-    def flags(self) -> tuple[Literal["write", "swmr"], ...]:
-        """Marks of a writer that has not closed the file; version 3 alone has them."""
-    @property
-    def end(self) -> int:
-        """Where the file ends by its own account, in bytes from its first one.
-
-        libhdf5 writes it when it flushes or closes the file, and not while it writes for SWMR
-        readers: there the file grows beyond it.
-        """
+    offset: Final[int]  # Where it begins: the size of the user block
+    version: Final[int]  # 0 to 3
+    is_sound: Final[bool]  # Whether its checksum is right; versions 0 and 1 have none
+    # Marks of a writer that has not closed the file; version 3 alone has them.
+    flags: Final[tuple[Literal["write", "swmr"], ...]]
+    # Where the file ends by its own account, in bytes from its first one.
+    # libhdf5 writes it when it flushes or closes the file, and not while it writes for SWMR
+    # readers: there the file grows beyond it.
+    end: Final[int]
     def closed(self, nbytes: int) -> bytes | None:
         """Its bytes as a proper close of a file of `nbytes` bytes leaves them.
 
@@ -701,8 +621,7 @@ class Metadata:
     @staticmethod
     def of_storage(storage: Storage) -> Metadata | None:
         """Read a file that is no local one; what its headers lead to comes together."""
-    @property
-    def root(self) -> int: ...
+    root: Final[int]
     def links(self, address: int) -> list[tuple[str, int]] | None:
         """Names and addresses of what a group holds, in the order of h5py.
 
@@ -852,19 +771,13 @@ class Dataset:
         elements in the same order, how elements are converted (as `read_as` takes it; nothing
         where they are not), and what its errors begin with.
         """
-    @property
-    def reason(self) -> str | None: ...
+    reason: Final[str | None]
     # What can be asked where there is no reason.
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-    @property
-    def chunks(self) -> tuple[int, ...] | None: ...
-    @property
-    def is_virtual(self) -> bool: ...
-    @property
-    def converts(self) -> bool: ...
-    @property
-    def fills(self) -> bool: ...
+    shape: Final[tuple[int, ...]]
+    chunks: Final[tuple[int, ...] | None]
+    is_virtual: Final[bool]
+    converts: Final[bool]
+    fills: Final[bool]
     def getitem(self, index: Any) -> Any:
         """``d[index]``; None of names and the like, and of a mask alone."""
     def read(
@@ -897,18 +810,10 @@ class Dataset:
 
 @type_check_only
 class NativeFilter(TypedDict):
-    """What is known of a filter.
+    """What is known of a filter."""
 
-    Attributes
-    ----------
-    name : str
-        As the grammar of filters, and `profile`, call it.
-    decoded, encoded : bool
-        Whether chunkwise undoes and applies it itself, but for options that only libhdf5
-        handles.
-    """
-
-    name: str
+    name: str  # As the grammar of filters, and `profile`, call it
+    # Whether chunkwise undoes and applies it itself, but for options that only libhdf5 handles.
     decoded: bool
     encoded: bool
 
@@ -921,16 +826,9 @@ def thread_count() -> int:
 def set_threads(threads: int | None) -> None:
     """Let each read that begins from now on use so many threads, in this process.
 
-    Parameters
-    ----------
-    threads : int or None
-        At least 1; 1 keeps all work on the thread that reads.  None: what the machine, its
-        control group, ``SLURM_CPUS_PER_TASK`` and ``CHUNKWISE_THREADS`` allow.
-
-    Raises
-    ------
-    chunkwise.errors.UsageError
-        For less than 1, or more than 4096 (a ValueError).
+    1 keeps all work on the thread that reads.  None: what the machine, its control group,
+    ``SLURM_CPUS_PER_TASK`` and ``CHUNKWISE_THREADS`` allow.  Raises `UsageError` for less than 1,
+    or more than `MOST_THREADS`.
     """
 
 def cache_stats() -> dict[str, int]:
@@ -1038,18 +936,10 @@ class OpenDataset:
     def __new__(
         cls, library: Library, path: str, name: str, properties: dict[str, Any]
     ) -> OpenDataset: ...
-    @property
-    def id(self) -> int:
-        """Its handle (`hid_t`) in the library."""
-    @property
-    def itemsize(self) -> int:
-        """Bytes of an element in memory."""
-    @property
-    def storage_nbytes(self) -> int:
-        """Bytes that its elements take in the file (H5Dget_storage_size)."""
-    @property
-    def chunk_cache(self) -> tuple[int, int, float]:
-        """Slots, bytes and w0 of the chunk cache in force."""
+    id: Final[int]  # Its handle (`hid_t`) in the library
+    itemsize: Final[int]  # Bytes of an element in memory
+    storage_nbytes: Final[int]  # Bytes that its elements take in the file (H5Dget_storage_size)
+    chunk_cache: Final[tuple[int, int, float]]  # Slots, bytes and w0 of the chunk cache in force
     def walk(
         self,
         walk: Walk,
@@ -1136,28 +1026,12 @@ def set_properties(library: Library, properties: dict[str, Any], lists: dict[str
 class RechunkPlan:
     """In which blocks a dataset is rechunked, and what that takes.
 
-    Super-blocks are boxes of whole target chunks, such that each source chunk is decoded as
-    rarely as memory allows, and that they are no larger than that takes or than is good.  Pure
-    arithmetic: grids of any size cost nothing.
-
-    Parameters
-    ----------
-    shape : sequence of int
-        Elements in each dimension.
-    source_chunk, target_chunk : list of int or None
-        Shapes of chunks; None for a dataset without.
-    itemsize : int
-        Bytes of an element.
-    memory_nbytes : int
-        Memory that all of it may take, in bytes.
-    processes : int
-        How many share the super-blocks, each with that memory.
-
-    Raises
-    ------
-    chunkwise.errors.UsageError
-        When the shapes do not fit, or that memory does not hold one target chunk; the message
-        says how much would.
+    Super-blocks are boxes of whole target chunks, such that each source chunk is decoded as rarely
+    as memory allows, and that they are no larger than that takes or than is good.  Pure
+    arithmetic: grids of any size cost nothing.  Chunks are None for a dataset without; each of the
+    processes that share the super-blocks has that memory for all that it does.  Raises
+    `UsageError` if the shapes do not fit, or the memory does not hold one target chunk: it says
+    how much would.
     """
 
     def __new__(
@@ -1169,53 +1043,32 @@ class RechunkPlan:
         memory_nbytes: int,
         processes: int = 1,
     ) -> RechunkPlan: ...
-    @property
-    def super_block(self) -> list[int]:
-        """Shape of a super-block; one target chunk where no source chunk reaches into two."""
-    @property
-    def super_blocks(self) -> int: ...
-    @property
-    def source_chunks(self) -> int:
-        """Chunks of the source's grid, written or not; 0 without chunks."""
-    @property
-    def decodes(self) -> int:
-        """Source chunks decoded, each as often as it is; equals `source_chunks` at best."""
-    @property
-    def memory_nbytes(self) -> int:
-        """The most memory in use at a time: a super-block, and the chunks in work."""
+    # Shape of a super-block; one target chunk where no source chunk reaches into two.
+    super_block: Final[list[int]]
+    super_blocks: Final[int]
+    source_chunks: Final[int]  # Chunks of the source's grid, written or not; 0 without chunks
+    # Source chunks decoded, each as often as it is; equals `source_chunks` at best.
+    decodes: Final[int]
+    # The most memory in use at a time: a super-block, and the chunks in work.
+    memory_nbytes: Final[int]
 
 @final
 class Journal:
     """Where the chunks of a copy are noted as they are written, for a later run to use.
 
-    It holds no data: it says where in the half-written target each chunk's bytes lie, and
-    their checksum.
-
-    Parameters
-    ----------
-    file : int
-        Descriptor of a new file, open for writing; it may be closed afterwards.
-    identity : bytes
-        Says of which source, and of what is made of it; a journal of another identity is not
-        used.
-    resume_from : (int, int) or None
-        Descriptors of the journal and of the half-written file of a run that was killed.  They
-        are only read, and may be closed afterwards.  What is not there any more, or not what the
-        journal says, is made again; so is everything of a dataset whose chunks lie elsewhere in
-        the source now.
-
-    Raises
-    ------
-    chunkwise.errors.CannotWriteError
-        When the new journal cannot be written.
+    It holds no data: it says where in the half-written target each chunk's bytes lie, and their
+    checksum.  `file` is the descriptor of a new file, open for writing; `resume_from` are those of
+    the journal and of the half-written file of a run that was killed, which are only read.  All
+    may be closed afterwards.  A journal of another `identity`, which says of which source and of
+    what is made of it, is not used.  What is not there any more, or not what the journal says, is
+    made again; so is everything of a dataset whose chunks lie elsewhere in the source now.  Raises
+    `CannotWriteError`.
     """
 
     def __new__(
         cls, file: int, identity: bytes, resume_from: tuple[int, int] | None = None
     ) -> Journal: ...
-    @property
-    def noted_chunks(self) -> int:
-        """Chunks that the run before has noted."""
+    noted_chunks: Final[int]  # Chunks that the run before has noted
 
 @final
 class Encoders:
@@ -1231,35 +1084,20 @@ class Encoders:
 class CopyResult:
     """What copying a dataset's data came to."""
 
-    @property
-    def decodes(self) -> int:
-        """Chunks of the source that went through filters, each time they did."""
-    @property
-    def chunks_written(self) -> int:
-        """Chunks written; pieces of it for a target without chunks."""
-    @property
-    def chunks_replayed(self) -> int:
-        """Those of them that a run before had encoded."""
-    @property
-    def stored_nbytes_written(self) -> int: ...
-    @property
-    def tuning(self) -> str | None:
-        """The encoder chosen for deflate, and what it costs, in words."""
-    @property
-    def lost_chunks(self) -> list[tuple[list[int], str]]:
-        """Where each source chunk begins that could not be read, and why (with `salvage`)."""
-    @property
-    def through_libhdf5(self) -> str | None:
-        """Why libhdf5 read or wrote the data; None if it did neither."""
-    @property
-    def read_s(self) -> float:
-        """Seconds spent reading super-blocks; 0 where each target chunk is read for itself."""
-    @property
-    def encode_s(self) -> float:
-        """Seconds spent gathering, encoding and writing chunks."""
-    @property
-    def elapsed_s(self) -> float:
-        """Seconds from the first to the last; of many side by side, waiting included."""
+    decodes: Final[int]  # Chunks of the source that went through filters, each time they did
+    chunks_written: Final[int]  # Chunks written; pieces of it for a target without chunks
+    chunks_replayed: Final[int]  # Those of them that a run before had encoded
+    stored_nbytes_written: Final[int]
+    tuning: Final[str | None]  # The encoder chosen for deflate, and what it costs, in words
+    # Where each source chunk begins that could not be read, and why (with `salvage`).
+    lost_chunks: Final[list[tuple[list[int], str]]]
+    # Why libhdf5 read or wrote the data; None if it did neither.
+    through_libhdf5: Final[str | None]
+    # Seconds spent reading super-blocks; 0 where each target chunk is read for itself.
+    read_s: Final[float]
+    encode_s: Final[float]  # Seconds spent gathering, encoding and writing chunks
+    # Seconds from the first to the last; of many side by side, waiting included.
+    elapsed_s: Final[float]
 
 def copy_data(
     library: Library,
@@ -1282,52 +1120,23 @@ def copy_data(
     The source is read by the engine, the target's chunks are encoded on all threads and handed to
     libhdf5 in order.  What the engine cannot read, and filters and layouts that it cannot
     write, go through libhdf5.  Chunks that were never written stay so where both have the same
-    fill value.  The caller must not hold h5py's lock.
+    fill value.  The elements are plain bytes, and the target is fresh.  The caller must not hold
+    h5py's lock.
 
-    Parameters
-    ----------
-    library : Library
-        That of both handles.
-    source_id, target_id : int
-        Live handles of datasets whose elements are plain bytes; the target fresh.
-    label : str
-        Dataset and file for messages; names the dataset in the journal.
-    memory_nbytes : int
-        Memory that copying may take, in bytes.
-    effort : {"as-stated", "fast"}
-        What is asked of deflate: files no larger than zlib's at the level stated, or speed.
-    raw : bool
-        Copy stored chunks as they are, with their filter masks.  That fill values and types
-        mean the same in both files is the caller's to know.
-    salvage : bool
-        A source chunk that cannot be read is filled with the fill value and listed.
-    journal : Journal or None
-        Where chunks are noted, and taken from (not with `raw`, which is as fast).
-    encoders : Encoders or None
-        Which were chosen in this run so far, and those chosen now.
-    likeness : bytes
-        Equal for datasets of the same type, chunk shape and filters; none unless given.
-    part : tuple or None
-        For one of several processes that copy the dataset: how many there are; what divides the
-        work; what keeps the target's index; the target's descriptor.  The target's handle is
-        then of a dataset that is only like it.
-    progress : callable or None
-        Called about ten times a second on this thread with the raw bytes done, the stored bytes
-        read and those written.  What it raises, as what a signal handler raises, ends the work
-        at the next chunk, and is raised here.
+    `label` begins messages, and names the dataset in the journal.  With `raw`, stored chunks are
+    copied as they are, with their filter masks: that fill values and types mean the same in both
+    files is the caller's to know, and nothing is noted.  With `salvage`, a source chunk that
+    cannot be read is filled with the fill value and listed.  `effort` is as for `Writer`;
+    `encoders` are those chosen in this run, and `likeness` is equal for datasets of the same type,
+    chunk shape and filters.  `part` is for one of several processes that copy the dataset: how
+    many there are; what divides the work; what keeps the target's index; the target's descriptor.
+    The target's handle is then of a dataset that is only like it.  `progress` is called about ten
+    times a second on this thread with the raw bytes done, the stored bytes read and those written;
+    what it raises, as what a signal handler raises, ends the work at the next chunk, and is raised
+    here.
 
-    Raises
-    ------
-    chunkwise.errors.UsageError
-        Datasets that do not go together, a raw copy that would be wrong, too little memory.
-    chunkwise.errors.CorruptDataError
-        A source chunk that cannot be read, by name.
-    chunkwise.errors.FileChangedError
-        A source that was written to meanwhile.
-    chunkwise.errors.CannotWriteError
-        A chunk or a journal that cannot be written.
-    chunkwise.errors.LibraryError
-        When libhdf5 does not say what is needed.
+    Raises `UsageError` for datasets that do not go together, a raw copy that would be wrong and
+    too little memory; `CorruptDataError`, `FileChangedError`, `CannotWriteError`, `LibraryError`.
     """
 
 @type_check_only
@@ -1369,37 +1178,17 @@ def meaning(
 ) -> tuple[bytes, list[tuple[int, int, bytes]]]:
     """Return what elements of a dataset or attribute mean, whatever their type.
 
-    Parameters
-    ----------
-    library : Library
-        That of the handle.
-    holder_id : int
-        A live handle of a dataset or an attribute.
-    part : (sequence of int, sequence of int) or None
-        Of a dataset, where a box begins and its sides, both empty for a scalar; None for an
-        attribute.
-
-    Returns
-    -------
-    bytes
-        All values but references: of variable length after their length, no padding.
-    list of (int, int, bytes)
-        References in the order of the elements: a handle of the object and one of the dataspace
-        that selects a region, -1 for none, and the name of an attribute.  The caller closes them.
-
-    Raises
-    ------
-    chunkwise.errors.LibraryError
-        libhdf5 cannot read them.
+    `part` is where a box of a dataset begins and its sides, both empty for a scalar; None for an
+    attribute.  Gives all values but references, of variable length after their length, no padding;
+    then references in the order of the elements: a handle of the object and one of the dataspace
+    that selects a region, -1 for none, and the name of an attribute.  The caller closes them.
+    Raises `LibraryError`.
     """
 
 def comment(library: Library, object_id: int) -> bytes:
-    """Return an object's comment, empty if it has none (`h5py.h5o.get_comment` is not right).
+    """Return an object's comment, empty if it has none.  Raises `LibraryError`.
 
-    Raises
-    ------
-    chunkwise.errors.LibraryError
-        libhdf5 cannot read it.
+    `h5py.h5o.get_comment` is not right.
     """
 
 def same_chunks(
@@ -1413,62 +1202,29 @@ def same_chunks(
 ) -> tuple[list[int], str] | None:
     """Compare stored bytes and filter masks of all written chunks of two datasets.
 
-    Parameters
-    ----------
-    library : Library
-        That of both handles.
-    source_id, result_id : int
-        Live handles of datasets of the same shape and chunk shape, in files that nothing writes.
-    part : (int, int)
-        Only this part of so many parts of the chunks, as in (0, 1) for all.
-    label : str
-        Dataset and file of the source for messages.
-    progress : callable or None
-        As in `copy_data`; all three figures are of stored bytes.
-
-    Returns
-    -------
-    (list of int, str) or None
-        Where the first chunk that differs begins, and how it differs; None if none does.
-
-    Raises
-    ------
-    chunkwise.errors.CorruptDataError
-        A chunk of the source that cannot be read.
+    They have the same shape and chunk shape, in files that nothing writes.  Of so many parts of
+    the chunks only this `part`, as in (0, 1) for all.  Gives where the first chunk that differs
+    begins, and how it differs; None if none does.  `label` is the source's; the figures for
+    `progress`, as in `copy_data`, are all of stored bytes.  Raises `CorruptDataError` for a chunk
+    of the source.
     """
 
 @final
 class Examined:
     """What was found in a dataset's stored bytes."""
 
-    @property
-    def chunks(self) -> int:
-        """Chunks that were read."""
-    @property
-    def stored_nbytes(self) -> int:
-        """Bytes that were read, as stored."""
-    @property
-    def flaws(self) -> list[tuple[str, list[int], int, int, str]]:
-        """Kind, the chunk's origin, address and stored bytes, and words; by address.
-
-        Kinds are ``beyond-end``, ``overlap``, ``checksum``, ``decode``, ``length``, ``trailing``
-        and ``unreadable``.
-        """
-    @property
-    def flaw_count(self) -> int:
-        """How many there are, listed or not."""
-    @property
-    def undecided(self) -> list[list[int]]:
-        """Origins of chunks that only libhdf5's filters can tell."""
-    @property
-    def undecoded(self) -> str | None:
-        """Why chunks were read and not decoded; None if they were."""
-    @property
-    def unsound(self) -> str | None:
-        """What is wrong with the chunk index, of which no chunk was read; None for nothing."""
-    @property
-    def elsewhere(self) -> str | None:
-        """Why nothing can be examined in the file's bytes; None if it was."""
+    chunks: Final[int]  # Chunks that were read
+    stored_nbytes: Final[int]  # Bytes that were read, as stored
+    # Kind, the chunk's origin, address and stored bytes, and words; by address.
+    # Kinds are ``beyond-end``, ``overlap``, ``checksum``, ``decode``, ``length``, ``trailing``
+    # and ``unreadable``.
+    flaws: Final[list[tuple[str, list[int], int, int, str]]]
+    flaw_count: Final[int]  # How many there are, listed or not
+    undecided: Final[list[list[int]]]  # Origins of chunks that only libhdf5's filters can tell
+    undecoded: Final[str | None]  # Why chunks were read and not decoded; None if they were
+    # What is wrong with the chunk index, of which no chunk was read; None for nothing.
+    unsound: Final[str | None]
+    elsewhere: Final[str | None]  # Why nothing can be examined in the file's bytes; None if it was
 
 def examine_data(
     library: Library,
@@ -1480,23 +1236,8 @@ def examine_data(
 ) -> Examined:
     """Read and decode all that is stored of a dataset, and list what is not as it was written.
 
-    Parameters
-    ----------
-    library, dataset_id
-        A live handle of that library, in a file that is open for reading.
-    label
-        Dataset and file, for messages.
-    most_flaws
-        How many flaws are listed.
-    progress
-        As for `copy_data`: bytes of chunks that are done, as decoded.
-
-    Raises
-    ------
-    chunkwise.errors.CorruptDataError
-        A call of libhdf5 failed.
-    chunkwise.errors.OutOfMemoryError
-        No memory for a chunk.
+    At most so many flaws are listed.  `progress` is as for `copy_data`, of bytes as decoded.
+    Raises `CorruptDataError`, `OutOfMemoryError`.
     """
 
 def copy_tree(
@@ -1513,43 +1254,22 @@ def copy_tree(
 
     Groups, links, committed types, attributes, and datasets with their creation properties.
     Small, compact and scalar datasets get their data as well; so that of all others is there,
-    copy the data of `TreeCopy.datasets`, then call `TreeCopy.finish`.
+    copy the data of `TreeCopy.datasets`, then call `TreeCopy.finish`.  Both files stay open until
+    then; the target has a root group only, whose creation properties are the caller's.
 
-    Parameters
-    ----------
-    library
-        That of both handles.
-    source_file_id, target_file_id
-        Open files, until the copy is finished: one that is read, and one open for writing
-        that has a root group only (whose creation properties are the caller's).
-    dcpls
-        Creation properties (`hid_t`, alive during this call) for datasets by the address of
-        the source's; others keep theirs.  The data of virtual and external datasets is
-        copied only for those that are named here.
-    progress
-        Is told how many objects are done, of how many (0: not known yet), about ten times a
-        second; what it raises stops the copy and is raised again, as are signals.
-    salvage
-        Leave out what cannot be read, and list it.  Addresses of objects that are not touched,
-        of objects whose attributes are not, and of datasets whose data is not; and of objects that
-        are kept in a group ``lost+found`` if no link leads to them.  None: what cannot be read is
-        an error.
-    unlinked
-        Objects that no link leads to, by address, with what they are called in messages; they
-        get no link in the target either.  References to all others that have none become null.
+    `dcpls` are creation properties (`hid_t`, alive during this call) for datasets by the address
+    of the source's; others keep theirs.  The data of virtual and external datasets is copied only
+    for those that are named there.  `progress` is told how many objects are done, of how many (0:
+    not known yet), about ten times a second; what it raises, as what a signal raises, ends the
+    copy.  With `salvage` what cannot be read is left out, and listed: addresses of objects that
+    are not touched, of objects whose attributes are not, and of datasets whose data is not; and of
+    objects that are kept in a group ``lost+found`` if no link leads to them.  `unlinked` are
+    objects that no link leads to, by address, with what they are called in messages; they get no
+    link in the target either.  References to all others that have none become null.
 
-    Raises
-    ------
-    chunkwise.errors.UsageError
-        Before anything is written, for what cannot be kept (user-defined links).
-    chunkwise.errors.CorruptDataError
-        When the source cannot be read; names the object.
-    chunkwise.errors.CannotWriteError
-        When the target cannot be written, a missing filter included; names the object.
-    chunkwise.errors.OutOfMemoryError
-        When there is no memory for an attribute or chunk.
-    chunkwise.errors.LibraryError
-        When the libhdf5 lacks functions that only this needs.
+    Raises `UsageError` before anything is written, for what cannot be kept (user-defined links);
+    `CorruptDataError` and `CannotWriteError` (also for a missing filter) with the object's name;
+    `OutOfMemoryError`; `LibraryError` where libhdf5 lacks functions that only this needs.
     """
 
 @final
@@ -1560,13 +1280,9 @@ class Leads:
     def of(self, object_id: int) -> list[tuple[bytes | None, tuple[int, int] | None, int]]:
         """Find what an open object leads to, in an order that its chunks do not change.
 
-        Returns
-        -------
-        list of tuple
-            The attribute that leads there (None: the data of a dataset); the number of the
-            element in C's order, and of the reference in it (None: it is the type); the address.
-            Each address once for the data, and once for each attribute.  What cannot be read is
-            left out.
+        Each time the attribute that leads there (None: the data of a dataset); the number of the
+        element in C's order, and of the reference in it (None: it is the type); the address.  Each
+        address once for the data, and once for each attribute.  What cannot be read is left out.
         """
     def open(self, file_id: int, address: int) -> int | None:
         """Open an object by its address; None if there is none.  The caller closes it."""
@@ -1575,22 +1291,15 @@ class Leads:
 class TreeCopy:
     """A file's tree, copied by `copy_tree`."""
 
-    @property
-    def datasets(self) -> list[tuple[int, int]]:
-        """Datasets whose data the caller has to copy: addresses in the source and the target."""
+    # Datasets whose data the caller has to copy: addresses in the source and the target.
+    datasets: Final[list[tuple[int, int]]]
     def moved(self, address: int) -> int | None:
         """Where the copy lies of the source's object at an address; None if it has none."""
-    @property
-    def warnings(self) -> list[str]:
-        """What is not quite as it was, in one line each that begins with the path."""
-    @property
-    def missing(
-        self,
-    ) -> list[tuple[str, str | None, tuple[list[int], list[int]] | None, str]]:
-        """With `salvage`: what cannot be read.
-
-        Path, attribute, where a box of elements begins and its shape, and what is wrong.
-        """
+    # What is not quite as it was, in one line each that begins with the path.
+    warnings: Final[list[str]]
+    # With `salvage`: what cannot be read.
+    # Path, attribute, where a box of elements begins and its shape, and what is wrong.
+    missing: Final[list[tuple[str, str | None, tuple[list[int], list[int]] | None, str]]]
     def copy_later(self, address: int) -> None:
         """Have `finish` copy the data of the dataset of this address, through libhdf5."""
     def finish(self, progress: Callable[[int, int], object] | None = None) -> None:
