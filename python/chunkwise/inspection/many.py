@@ -19,6 +19,7 @@ from chunkwise.files.objects import (
     HDF5_ERRORS,
     Entry,
     Kind,
+    attribute_names,
     decode_name,
     hdf5_reason,
     printable,
@@ -26,7 +27,6 @@ from chunkwise.files.objects import (
 )
 from chunkwise.files.unclosed import open_readable
 from chunkwise.handles.pending import flush_beside
-from chunkwise.inspection.attributes import attribute_names
 from chunkwise.inspection.collect import extent_of
 from chunkwise.inspection.native import dtype_of, type_of
 
