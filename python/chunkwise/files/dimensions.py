@@ -19,7 +19,8 @@ import h5py
 import numpy as np
 from h5py import h5a, h5d, h5r, h5s, h5t
 
-from chunkwise.files.objects import HDF5_ERRORS, Entry, address_of
+from chunkwise.files.objects import Entry, address_of
+from chunkwise.names import HDF5_ERRORS
 
 # Attributes in which HDF5 and netCDF-4 keep what is said here; netCDF-C shows them to nobody.
 HIDDEN: Final = frozenset(

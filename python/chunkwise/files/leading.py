@@ -19,8 +19,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from h5py import h5f, h5g, h5l, h5o, h5p
 
 from chunkwise.errors import LeadsOutsideError, UsageError
-from chunkwise.files.objects import HDF5_ERRORS, decode_name
-from chunkwise.names import printable
+from chunkwise.names import HDF5_ERRORS, decode_name, printable
 
 External: TypeAlias = Literal["none", "folder", "anywhere"]
 EXTERNAL: Final[tuple[str, ...]] = get_args(External)

@@ -26,29 +26,10 @@ from h5py import h5, h5a, h5d, h5g, h5i, h5l, h5o, h5p, h5t
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason, printable
+from chunkwise.names import HDF5_ERRORS, decode_name, hdf5_reason
 
 if TYPE_CHECKING:
     from chunkwise.files.causes import Cause
-
-__all__ = [
-    "HDF5_ERRORS",
-    "Address",
-    "Entry",
-    "Kind",
-    "address_of",
-    "attribute_names",
-    "decode_name",
-    "encode_name",
-    "hdf5_reason",
-    "header_address",
-    "names_of",
-    "open_at",
-    "printable",
-    "some_names",
-    "walk",
-    "walk_datasets",
-]
 
 Kind = Literal[
     "group",

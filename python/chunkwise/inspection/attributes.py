@@ -11,7 +11,8 @@ from typing import Any
 
 from h5py import h5a
 
-from chunkwise.files.objects import HDF5_ERRORS, attribute_names, hdf5_reason
+from chunkwise.files.objects import attribute_names
+from chunkwise.names import HDF5_ERRORS, hdf5_reason
 
 
 def unreadable_attributes(identifier: Any) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from h5py import h5a, h5d, h5s, h5z
 from chunkwise.errors import CorruptDataError
 from chunkwise.files.causes import cause_of, has_checksum
 from chunkwise.files.dimensions import is_scale
-from chunkwise.files.objects import HDF5_ERRORS, Address, Entry, hdf5_reason
+from chunkwise.files.objects import Address, Entry
 from chunkwise.files.opening import has_variable_length
 from chunkwise.grammar import Pipeline
 from chunkwise.inspection.attributes import unreadable_attributes
@@ -26,6 +26,7 @@ from chunkwise.inspection.facts import DatasetFacts, Layout, ObjectFacts
 from chunkwise.inspection.fill import allocation_time, fill_time, fill_value
 from chunkwise.inspection.links import is_dangling
 from chunkwise.inspection.sources import sources
+from chunkwise.names import HDF5_ERRORS, hdf5_reason
 from chunkwise.verdicts import Verdict
 
 _LAYOUTS: dict[int, Layout] = {

@@ -23,7 +23,7 @@ from chunkwise.files.filters import (
     plugins_load,
     rare,
 )
-from chunkwise.files.objects import HDF5_ERRORS, printable
+from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.remedy.records import BringFilter
 from chunkwise.words import counted
 

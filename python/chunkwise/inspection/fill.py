@@ -8,8 +8,8 @@ import h5py
 import numpy as np
 from h5py import h5d, h5p, h5t
 
-from chunkwise.files.objects import HDF5_ERRORS, decode_name
 from chunkwise.files.stored import read_fill
+from chunkwise.names import HDF5_ERRORS, decode_name
 
 # A value longer than this tells a reader nothing more: compounds may have a thousand members.
 _LONGEST: Final = 100

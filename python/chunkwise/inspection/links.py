@@ -9,8 +9,9 @@ from h5py import h5o
 
 from chunkwise.errors import LeadsOutsideError
 from chunkwise.files.leading import Bounds
-from chunkwise.files.objects import HDF5_ERRORS, Entry, encode_name
+from chunkwise.files.objects import Entry
 from chunkwise.inspection.sources import places
+from chunkwise.names import HDF5_ERRORS, encode_name
 
 
 def is_dangling(file: h5py.File, entry: Entry) -> bool:

@@ -19,15 +19,7 @@ from h5py import h5o, h5t
 from chunkwise import _native
 from chunkwise.errors import UsageError
 from chunkwise.files.native import open_metadata
-from chunkwise.files.objects import (
-    HDF5_ERRORS,
-    Address,
-    Entry,
-    Kind,
-    address_at,
-    address_of,
-    encode_name,
-)
+from chunkwise.files.objects import Address, Entry, Kind, address_at, address_of
 from chunkwise.files.opening import has_variable_length
 from chunkwise.grammar import Filter, Pipeline
 from chunkwise.inspection.chunks import facts_of_census
@@ -36,6 +28,7 @@ from chunkwise.inspection.datatypes import ByteOrder, byte_order, describe
 from chunkwise.inspection.dimensions import short
 from chunkwise.inspection.facts import DatasetFacts, MetadataFacts, ObjectFacts
 from chunkwise.inspection.fill import in_words
+from chunkwise.names import HDF5_ERRORS, encode_name
 
 # What H5Tencode writes before the message of a type.
 _ENCODED: Final = b"\x03\x00"

@@ -30,11 +30,11 @@ from chunkwise.files.dimensions import (
     stored_of,
 )
 from chunkwise.files.netcdf3 import as_netcdf4
-from chunkwise.files.objects import address_of, attribute_names, decode_name
+from chunkwise.files.objects import address_of, attribute_names
 from chunkwise.files.opening import open_h5
 from chunkwise.files.stored import read_attribute, read_box
 from chunkwise.grammar.boxes import boxes
-from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
+from chunkwise.names import HDF5_ERRORS, decode_name, hdf5_reason, printable
 from chunkwise.proof.records import Names
 
 # Bytes of a variable that are compared at a time.

@@ -19,12 +19,12 @@ from h5py import h5a, h5d, h5g, h5i, h5l, h5o, h5s, h5t
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import LibraryError
-from chunkwise.files.objects import Address, address_of, attribute_names, decode_name
+from chunkwise.files.objects import Address, address_of, attribute_names
 from chunkwise.files.opening import is_plain
 from chunkwise.files.references import selected
 from chunkwise.files.stored import read_attribute
 from chunkwise.grammar.boxes import Box
-from chunkwise.names import HDF5_ERRORS, hdf5_reason
+from chunkwise.names import HDF5_ERRORS, decode_name, hdf5_reason
 from chunkwise.proof.records import Allowed, Names
 from chunkwise.proof.values import numpy_type
 

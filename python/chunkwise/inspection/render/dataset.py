@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspection.facts import (
     ChunkFacts,
@@ -34,6 +33,7 @@ from chunkwise.inspection.render.words import (
     unlisted_words,
     wrapped,
 )
+from chunkwise.names import printable
 from chunkwise.words import LAYOUTS, counted, format_seconds
 
 _STRATEGIES = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from chunkwise.files.objects import printable
 from chunkwise.inspection.facts import DatasetFacts, ObjectFacts
 from chunkwise.inspection.render.words import (
     CUT,
@@ -23,6 +22,7 @@ from chunkwise.inspection.render.words import (
     unlisted_words,
     wrapped,
 )
+from chunkwise.names import printable
 from chunkwise.words import counted
 
 # Types such as a compound of fifty members are shown whole for one dataset only.
