@@ -64,22 +64,14 @@ class _Accountant(Positioned):
         return self._dummy[:nbytes].data
 
     def write(self, given: Any) -> int:
-        data = memoryview(given).cast("B")
-        begin, at = self._begin, self.position
-        if begin:
-            place = np.frombuffer(data, np.uint8).ctypes.data
-            if begin <= place < begin + self._dummy.nbytes:
-                self.placed = at
-                self.position = at + data.nbytes
-                return data.nbytes
-        if self.given_up:
-            self.position = at + data.nbytes
-            return data.nbytes
-        while data.nbytes:
-            done = system.pwrite(self._descriptor, data, at)
-            data, at = data[done:], at + done
+        data, at = memoryview(given).cast("B"), self.position
+        place = np.frombuffer(data, np.uint8).ctypes.data if self._begin else -1
+        if self._begin <= place < self._begin + self._dummy.nbytes:
+            self.placed = at
+        elif not self.given_up:
+            system.pwrite_all(self._descriptor, data, at)
         self.position = at + data.nbytes
-        return memoryview(given).nbytes
+        return data.nbytes
 
     def readinto(self, given: Any) -> int:
         data = memoryview(given).cast("B")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -79,7 +79,7 @@ def survey(
     if progress is not None:
         progress.total_nbytes = sum(nbytes for _, nbytes in sizes)
         progress.done_nbytes = lambda: counter.nbytes
-    stamps = {file.path: _stamp(file.path) for file in left} if state is not None else {}
+    stamps = {file.path: stamp(file.path) for file in left} if state is not None else {}
     with TemporaryDirectory(prefix="chunkwise.") if chosen.values else nullcontext() as folder:
         options = (
             chosen.options if folder is None else replace(chosen.options, folder=Path(folder))
@@ -131,9 +131,3 @@ def _lacking(chosen: FileSet) -> Iterator[tuple[File, Checked]]:
     for name in sorted(chosen.known.keys() - there):
         damage = Damage("manifest", None, "the file is missing")
         yield File(name, name), Checked(Verified(name, None, (damage,), 1))
-
-
-def _stamp(path: str) -> list[int] | None:
-    with suppress(OSError, ValueError):
-        return stamp(path)
-    return None
