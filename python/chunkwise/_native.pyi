@@ -53,10 +53,9 @@ class WritePhases(TypedDict):
 
 @type_check_only
 class WriteResult(WalkResult, WritePhases):
-    """What a timed walk measured that wrote an array into a new file.
+    """What a timed walk measured that wrote an array into a new file."""
 
-    Checksums are those of the bytes given to be written, which were gathered untimed.
-    """
+    # Checksums are those of the bytes given to be written, which were gathered untimed.
 
 @type_check_only
 class HDF5WriteResult(WriteResult):
@@ -104,17 +103,18 @@ class FilterTally(TypedDict):
 class Library:
     """A libhdf5, bound at run time (DESIGN: the one that made the handles)."""
 
+    # Handles given must be live ones of this library.  What is told of chunks raises
+    # `CorruptDataError` where the file does not tell it.
+
     @staticmethod
     def from_handle(
         dataspace: tuple[int, tuple[int, ...]], modules: Sequence[str], lock: Any
     ) -> Library:
-        """The libhdf5 that made a handle.
-
-        `dataspace` is a dataspace's handle and its extents, which no other library's can
-        have by chance.  Tried are the libraries to which the loaded `modules` (paths) lead,
-        then all that are loaded.  `lock` has ``acquire`` and ``release`` and is held during
-        every call.  Raises `LibraryError`, with all that was tried.
-        """
+        """The libhdf5 that made a handle."""
+        # `dataspace` is a dataspace's handle and its extents, which no other library's can have by
+        # chance.  Tried are the libraries to which the loaded `modules` (paths) lead, then all
+        # that are loaded.  `lock` has ``acquire`` and ``release`` and is held during every call.
+        # Raises `LibraryError`, with all that was tried.
     @staticmethod
     def from_path(path: str) -> Library:
         """Load the libhdf5 at `path`.  Raises `LibraryError`."""
@@ -122,43 +122,23 @@ class Library:
     def from_process() -> Library:
         """The one libhdf5 loaded in this process; `LibraryError` for none or several."""
     def chunk_census(self, dataset_id: int) -> ChunkCensus:
-        """Take the census of a chunked dataset's chunks, from its index alone.
-
-        `dataset_id` must be a live handle of this library.  Raises `CorruptDataError`.
-        """
+        """Take the census of a chunked dataset's chunks, from its index alone."""
     def written_origins(self, dataset_id: int, most: int) -> list[list[int]]:
-        """Tell where the first written chunks begin, in the array's order, `most` of them.
-
-        `dataset_id` must be a live handle of this library.  Raises `CorruptDataError`.
-        """
+        """Tell where the first written chunks begin, in the array's order, `most` of them."""
     def unfiltered_partial_chunks(self, dataset_id: int) -> bool:
-        """Tell whether chunks at a dataset's edge are stored without filters.
-
-        `dataset_id` must be a live handle of this library.  Raises `CorruptDataError`.
-        """
+        """Tell whether chunks at a dataset's edge are stored without filters."""
     def tally(self, filters: Sequence[int]) -> dict[int, FilterTally]:
-        """Count the calls of filters from now on if not already, and tell those until now.
-
-        `filters` are HDF5's numbers.  A filter whose function cannot be found is missing in
-        the answer.  The counts are of all datasets that this library reads or writes.
-        """
+        """Count the calls of filters from now on if not already, and tell those until now."""
+        # `filters` are HDF5's numbers.  A filter whose function cannot be found is missing in the
+        # answer.  The counts are of all datasets that this library reads or writes.
     def chunk_listing(self, dataset_id: int, storage: Storage | None = None) -> ChunkListing:
-        """List the chunks of an open dataset of this library.
-
-        `storage` holds the bytes of its file, where that is no local one.  Raises
-        `CorruptDataError`.
-        """
+        """List the chunks of an open dataset of this library."""
+        # `storage` holds the bytes of its file, where that is no local one.
     def chunk_table(self, dataset_id: int) -> ChunkTable:
-        """List the chunks of a chunked dataset.
-
-        `dataset_id` must be a live handle of this library.  Raises `CorruptDataError` where
-        that cannot be done.
-        """
+        """List the chunks of a chunked dataset."""
     def chunk_table_of(self, path: str, name: str) -> ChunkTable:
-        """The same for the dataset `name` of the file at `path`, opened for it.
-
-        Raises also `LibraryError`.
-        """
+        """The same for the dataset `name` of the file at `path`, opened for it."""
+        # Raises also `LibraryError`.
     version: Final[tuple[int, int, int]]
     path: Final[str]
 
@@ -178,19 +158,15 @@ class NetCdf:
     def open(
         self, file: str, variable: str, cache: tuple[int, int, float] | None
     ) -> NetCdfVariable:
-        """Open a file, and find a variable in it.
-
-        `cache` is the slots, bytes and preemption policy of the variable's chunk cache
-        (nc_set_var_chunk_cache); None leaves netCDF-C's.  Raises `FileFormatError`,
-        `DatasetNotFoundError`, `UsageError`, `CorruptDataError`.
-        """
+        """Open a file, and find a variable in it."""
+        # `cache` is the slots, bytes and preemption policy of the variable's chunk cache
+        # (nc_set_var_chunk_cache); None leaves netCDF-C's.  Raises `FileFormatError`,
+        # `DatasetNotFoundError`, `UsageError`, `CorruptDataError`.
     def convert(self, source: str, target: str, slab_nbytes: int) -> None:
-        """Write the netCDF-3 file `source` as the new netCDF-4 file `target`.
-
-        Dimensions, variables, types, values and attributes are the same; at most `slab_nbytes`
-        of data are held.  Raises, leaving no file: `FileFormatError`, `CorruptDataError`,
-        `CannotWriteError` (also for a file that exists), `UsageError`, `LibraryError`.
-        """
+        """Write the netCDF-3 file `source` as the new netCDF-4 file `target`."""
+        # Dimensions, variables, types, values and attributes are the same; at most `slab_nbytes`
+        # of data are held.  Raises, leaving no file: `FileFormatError`, `CorruptDataError`,
+        # `CannotWriteError` (also for a file that exists), `UsageError`, `LibraryError`.
     def write_walk(
         self,
         path: str,
@@ -209,24 +185,21 @@ class NetCdf:
         fill: bool = True,
         format: str = "netcdf4",
     ) -> NetCdfWriteResult:
-        """Create a file at `path`, and write selection by selection with nc_put_vara.
-
-        Or with nc_put_vars where there is a stride.  `variable` is an HDF5 path, whose
-        groups are made.  `dtype` is ``i1`` to ``i8``, ``u1`` to ``u8``, ``f4`` or ``f8``, stored
-        big-endian or little-endian; `data` are all elements in C order and in the
-        machine's byte order, as one row of bytes, which nobody may change meanwhile.
-        `chunks` None is contiguous.  `filters` are HDF5's numbers and cd_values, in the order
-        in which a chunk passes them when it is written.  `cache` is the slots, bytes
-        and preemption policy of the chunk cache; None leaves netCDF-C's.  Without `fill`,
-        what is never written holds anything (NC_NOFILL).  `format` is ``netcdf4`` (HDF5), or
-        one of netCDF-3's, which have no groups, chunks, filters and cache, and are big-endian:
-        ``classic``, ``64bit-offset``, ``64bit-data``.
-
-        ``create_s`` is that of nc_create up to nc_enddef, ``flush_s`` of nc_sync,
-        ``close_s`` of nc_close, ``sync_s`` of fsync.  Raises, leaving no file:
-        `CannotWriteError` (also for a file that exists), `UsageError` for what netCDF-C
-        cannot make, `SelectionError`, `OutOfMemoryError`, `LibraryError` where it is too old.
-        """
+        """Create a file at `path`, and write selection by selection with nc_put_vara."""
+        # Or with nc_put_vars where there is a stride.  `variable` is an HDF5 path, whose groups
+        # are made.  `dtype` is ``i1`` to ``i8``, ``u1`` to ``u8``, ``f4`` or ``f8``, stored
+        # big-endian or little-endian; `data` are all elements in C order and in the machine's byte
+        # order, as one row of bytes, which nobody may change meanwhile. `chunks` None is
+        # contiguous.  `filters` are HDF5's numbers and cd_values, in the order in which a chunk
+        # passes them when it is written.  `cache` is the slots, bytes and preemption policy of the
+        # chunk cache; None leaves netCDF-C's.  Without `fill`, what is never written holds
+        # anything (NC_NOFILL).  `format` is ``netcdf4`` (HDF5), or one of netCDF-3's, which have
+        # no groups, chunks, filters and cache, and are big-endian: ``classic``, ``64bit-offset``,
+        # ``64bit-data``.
+        # ``create_s`` is that of nc_create up to nc_enddef, ``flush_s`` of nc_sync, ``close_s`` of
+        # nc_close, ``sync_s`` of fsync.  Raises, leaving no file: `CannotWriteError` (also for a
+        # file that exists), `UsageError` for what netCDF-C cannot make, `SelectionError`,
+        # `OutOfMemoryError`, `LibraryError` where it is too old.
 
 @final
 class NetCdfVariable:
@@ -235,22 +208,18 @@ class NetCdfVariable:
     # The cache in force: slots, bytes, w0; None for netCDF-3.
     chunk_cache: Final[tuple[int, int, float] | None]
     def walk(self, walk: Walk, max_operations: int, max_seconds: float) -> WalkResult:
-        """Read selection by selection with nc_get_vara, or nc_get_vars where there is a stride.
-
-        Values, and so checksums, are in the machine's byte order.  Raises `UsageError`,
-        `SelectionError`, `OutOfMemoryError`, `CorruptDataError`.
-        """
+        """Read selection by selection with nc_get_vara, or nc_get_vars where there is a stride."""
+        # Values, and so checksums, are in the machine's byte order.  Raises `UsageError`,
+        # `SelectionError`, `OutOfMemoryError`, `CorruptDataError`.
 
 @final
 class Walk:
-    """What a timed walk reads, or writes: selections, one after another.
+    """What a timed walk reads, or writes: selections, one after another."""
 
-    Blocks of shape `block` over an array of `shape`, clipped at its edges; in C order, or
-    with the dimensions of `order` from the slowest to the fastest, or at random, no
-    block twice (`seed` tells which random order).  `limit` keeps the first ones only.
-    Raises `SelectionError`.
-    """
-
+    # Blocks of shape `block` over an array of `shape`, clipped at its edges; in C order, or with
+    # the dimensions of `order` from the slowest to the fastest, or at random, no block twice
+    # (`seed` tells which random order).  `limit` keeps the first ones only. Raises
+    # `SelectionError`.
     def __new__(
         cls,
         shape: Sequence[int],
@@ -264,20 +233,16 @@ class Walk:
         """Hyperslabs and unions, in the order given.  Raises `SelectionError`."""
     @staticmethod
     def cells(shape: Sequence[int], planes: int, count: int, seed: int) -> Walk:
-        """Draw `count` unions of cells between random cut planes, as in paper 003.
-
-        Each dimension of n elements is cut at `planes` different of its n + 1 boundaries (at
-        all of them where it has fewer); every choice is as likely as any other.  Of the cells
-        between neighbouring planes each is taken with probability 1/2; where none is, planes
-        and cells are drawn again.  A `seed` gives the same unions on every machine.  Raises
-        `SelectionError`.
-        """
+        """Draw `count` unions of cells between random cut planes, as in paper 003."""
+        # Each dimension of n elements is cut at `planes` different of its n + 1 boundaries (at all
+        # of them where it has fewer); every choice is as likely as any other.  Of the cells
+        # between neighbouring planes each is taken with probability 1/2; where none is, planes and
+        # cells are drawn again.  A `seed` gives the same unions on every machine.  Raises
+        # `SelectionError`.
     operations: Final[int]  # How many selections there are
     def __getitem__(self, number: int, /) -> Any:
-        """Start, stride, count and block of one selection; of a union, a list of these.
-
-        IndexError beyond the last.
-        """
+        """Start, stride, count and block of one selection; of a union, a list of these."""
+        # IndexError beyond the last.
 
 @final
 class Selection:
@@ -312,16 +277,12 @@ class ChunkListing:
     def masks(self) -> npt.NDArray[np.uint32]:
         """Filter masks of the written chunks, in the same order; empty if all are 0."""
     def references(self, begin: int, count: int, prefix: bytes, url: bytes) -> bytes:
-        """Lines of Kerchunk's JSON for `count` chunks, from number `begin` on.
-
-        Each is a key, `prefix` with the chunk's place, and a list of `url` (JSON, with quotes),
-        address and bytes.
-        """
+        """Lines of Kerchunk's JSON for `count` chunks, from number `begin` on."""
+        # Each is a key, `prefix` with the chunk's place, and a list of `url` (JSON, with quotes),
+        # address and bytes.
     def saved(self) -> tuple[bool, int, bytes]:
-        """What `SavedChunks` reads.
-
-        Whether there is an entry for each chunk of the grid, how many entries, and their bytes.
-        """
+        """What `SavedChunks` reads."""
+        # Whether there is an entry for each chunk of the grid, how many entries, and their bytes.
 
 @final
 class SavedChunks:
@@ -337,20 +298,15 @@ class ChunkTable:
     # Of those, the filters applied to every stored chunk, once: each counts loads.
     always_applied: Final[list[int]]
     def touches(self, walk: Walk, operations: int) -> tuple[int | None, int | None]:
-        """Stored chunks that the first selections touch, and how many different ones.
-
-        A chunk counts once for each selection that touches it; one that was never written
-        does not.  None if there are too many to be counted.  Raises `SelectionError`.
-        """
+        """Stored chunks that the first selections touch, and how many different ones."""
+        # A chunk counts once for each selection that touches it; one that was never written does
+        # not.  None if there are too many to be counted.  Raises `SelectionError`.
     def bare_reads(
         self, walk: Walk, operations: int, max_chunks: int, max_seconds: float
     ) -> tuple[int, int, float] | None:
-        """Read stored bytes of chunks that those selections touch, and nothing else.
-
-        Each chunk once, `max_chunks` at most, spread over the selections.  Gives chunks,
-        bytes and seconds; None if the file cannot be read by descriptor.  Raises
-        `CorruptDataError`.
-        """
+        """Read stored bytes of chunks that those selections touch, and nothing else."""
+        # Each chunk once, `max_chunks` at most, spread over the selections.  Gives chunks, bytes
+        # and seconds; None if the file cannot be read by descriptor.  Raises `CorruptDataError`.
 
 @type_check_only
 class ChunkPlaces(Protocol):
@@ -366,10 +322,8 @@ class WorkShare(Protocol):
     """Divides the work on a dataset among processes."""
 
     def next(self, number: int, count: int, least: int, /) -> tuple[int, int]:
-        """Give first and end of the pieces of a round of `count` to do next; equal: none left.
-
-        Fewer than `least` at a time are not worth asking for.
-        """
+        """Give first and end of the pieces of a round of `count` to do next; equal: none left."""
+        # Fewer than `least` at a time are not worth asking for.
     def meet(self) -> None:
         """Wait until all processes have called this as often."""
     def memory(self, nbytes: int, /) -> int | None:
@@ -377,14 +331,12 @@ class WorkShare(Protocol):
 
 @final
 class WholeChunks:
-    """Encodes the chunks that a write covers whole and puts them into the file at once.
+    """Encodes the chunks that a write covers whole and puts them into the file at once."""
 
-    For a dataset that `dataset_id` has open for writing; the handles given are used in the call
-    alone, and must be live ones of `library`.  What `former` has learnt of the same dataset is
-    taken over.  All is called under h5py's lock, which is held until everything is written.
-    Raises `CorruptDataError`.
-    """
-
+    # For a dataset that `dataset_id` has open for writing; the handles given are used in the call
+    # alone, and must be live ones of `library`.  What `former` has learnt of the same dataset is
+    # taken over.  All is called under h5py's lock, which is held until everything is written.
+    # Raises `CorruptDataError`.
     def __new__(
         cls,
         library: Library,
@@ -401,19 +353,15 @@ class WholeChunks:
     def part(
         self, dataset_id: int, selection: Selection, growing: bool
     ) -> list[tuple[int, int]] | str | None:
-        """What of a box of elements is whole chunks: from where to where, a dimension each.
-
-        None if there are none; text says why libhdf5 has to write all of it now.  With
-        `growing` chunks count that may get more elements when the dataset grows.
-        """
+        """What of a box of elements is whole chunks: from where to where, a dimension each."""
+        # None if there are none; text says why libhdf5 has to write all of it now.  With `growing`
+        # chunks count that may get more elements when the dataset grows.
     def write(
         self, dataset_id: int, selection: Selection, growing: bool, array: npt.NDArray[Any]
     ) -> None:
-        """Write what `part` tells of a selection, whose elements are these, C-contiguous.
-
-        After `part`, for the shape that the dataset had then.  Nobody may change the array
-        meanwhile.  Raises `CannotWriteError`, `OutOfMemoryError`.
-        """
+        """Write what `part` tells of a selection, whose elements are these, C-contiguous."""
+        # After `part`, for the shape that the dataset had then.  Nobody may change the array
+        # meanwhile.  Raises `CannotWriteError`, `OutOfMemoryError`.
 
 @final
 class KeptChunks:
@@ -425,16 +373,14 @@ class KeptChunks:
 
 @final
 class Writer:
-    """Writes one chunked dataset of a file that is open for writing.
+    """Writes one chunked dataset of a file that is open for writing."""
 
-    The handles must be live ones of `library`, the dataset's for as long as anything is written;
-    `memory_type_id` is the type of the elements that are given, of `dtype`.  `effort` is
-    "as-stated" (no larger than zlib's at the level stated) or "fast"; `budget_nbytes` is what
-    chunks may take that wait for what they lack, None for 256 MiB or less.  With `elsewhere` the
-    dataset is only like the one that is written: its chunks are kept, or written to the file of
-    a descriptor at the places that an object gives.  Raises `CorruptDataError`.
-    """
-
+    # The handles must be live ones of `library`, the dataset's for as long as anything is written;
+    # `memory_type_id` is the type of the elements that are given, of `dtype`.  `effort` is
+    # "as-stated" (no larger than zlib's at the level stated) or "fast"; `budget_nbytes` is what
+    # chunks may take that wait for what they lack, None for 256 MiB or less.  With `elsewhere` the
+    # dataset is only like the one that is written: its chunks are kept, or written to the file of
+    # a descriptor at the places that an object gives.  Raises `CorruptDataError`.
     def __new__(
         cls,
         library: Library,
@@ -464,12 +410,10 @@ class Writer:
         array: npt.NDArray[Any],
         members: Sequence[tuple[int, int]] | None = None,
     ) -> None:
-        """Write elements in the selection's order, C-contiguous and of the dtype.
-
-        Of each element only the bytes in `members`, pairs of where they begin and end.
-        Nobody may change them meanwhile.  Raises `SelectionError`, `CannotWriteError`,
-        `CorruptDataError`, `OutOfMemoryError`, `UsageError` (in a forked child).
-        """
+        """Write elements in the selection's order, C-contiguous and of the dtype."""
+        # Of each element only the bytes in `members`, pairs of where they begin and end. Nobody
+        # may change them meanwhile.  Raises `SelectionError`, `CannotWriteError`,
+        # `CorruptDataError`, `OutOfMemoryError`, `UsageError` (in a forked child).
     def flush(self, *, interruptible: bool = True) -> None:
         """Commit all dirty chunks; those that cannot be stay.  Raises as `write`."""
     def forget(self) -> None:
@@ -477,21 +421,17 @@ class Writer:
 
 @type_check_only
 class StorageSource(Protocol):
-    """What gives the bytes of a file; any thread may ask.
+    """What gives the bytes of a file; any thread may ask."""
 
-    Ranges are addresses and lengths, all within `size`, and each is answered with as many bytes.
-    Raises `FileChangedError` where the file is another one by now.
-    """
-
+    # Ranges are addresses and lengths, all within `size`, and each is answered with as many bytes.
+    # Raises `FileChangedError` where the file is another one by now.
     @property
     def size(self) -> int: ...
     @property
     def cost(self) -> tuple[int, int, int, int]:
-        """What a request costs.
-
-        Nanoseconds until it is answered, bytes that come in a second, the most bytes that one
-        request asks for, and requests that are worth having under way at a time.
-        """
+        """What a request costs."""
+        # Nanoseconds until it is answered, bytes that come in a second, the most bytes that one
+        # request asks for, and requests that are worth having under way at a time.
     def read_ranges(self, ranges: Sequence[tuple[int, int]], /) -> list[bytes]:
         """Give data."""
     def read_metadata(self, ranges: Sequence[tuple[int, int]], /) -> list[bytes]:
@@ -514,11 +454,9 @@ class Storage:
         """
 
 def file_object(library: Library, dataset_id: int, driver: int) -> Any:
-    """The file object through which h5py has opened a dataset's file; None of another driver.
-
-    `dataset_id` must be a live handle of `library`, and `driver` the number of h5py's driver for
-    file objects.
-    """
+    """The file object through which h5py has opened a dataset's file; None of another driver."""
+    # `dataset_id` must be a live handle of `library`, and `driver` the number of h5py's driver for
+    # file objects.
 
 @type_check_only
 class ObjectRecord(TypedDict):
@@ -560,15 +498,16 @@ class StoredRecord(TypedDict):
     scales: tuple[int | None, ...]  # The address of the last scale of each dimension
     is_scale: bool
 
+NameKind = Literal[
+    "group", "dataset", "named_type", "hard_link", "soft_link", "external_link", "user_link"
+]
 # A path, the groups above it, what has that name, where it leads (a path), the address of an
 # object and the sorted names of its attributes, and how a dataset is stored.  No attributes are
 # known of objects that libhdf5 has to describe.
 ListedName = tuple[
     str,
     int,
-    Literal[
-        "group", "dataset", "named_type", "hard_link", "soft_link", "external_link", "user_link"
-    ],
+    NameKind,
     str | None,
     int | None,
     tuple[str, ...] | None,
@@ -581,10 +520,8 @@ class Superblock:
 
     @staticmethod
     def of_descriptor(descriptor: int) -> Superblock | None:
-        """That of the file that a descriptor has open; None where none can be read.
-
-        It is cut off, or of no known version.  Raises OSError.
-        """
+        """That of the file that a descriptor has open; None where none can be read."""
+        # It is cut off, or of no known version.  Raises OSError.
     offset: Final[int]  # Where it begins: the size of the user block
     version: Final[int]  # 0 to 3
     is_sound: Final[bool]  # Whether its checksum is right; versions 0 and 1 have none
@@ -595,17 +532,13 @@ class Superblock:
     # readers: there the file grows beyond it.
     end: Final[int]
     def closed(self, nbytes: int) -> bytes | None:
-        """Its bytes as a proper close of a file of `nbytes` bytes leaves them.
-
-        The marks are gone, and the file ends where it does, if that is beyond `end`.  None before
-        version 3.
-        """
+        """Its bytes as a proper close of a file of `nbytes` bytes leaves them."""
+        # The marks are gone, and the file ends where it does, if that is beyond `end`.  None
+        # before version 3.
 
 def signature_offset(descriptor: int) -> int | None:
-    """Where HDF5's signature stands in an open file: the size of the user block.
-
-    None without one.  Raises OSError.
-    """
+    """Where HDF5's signature stands in an open file: the size of the user block."""
+    # None without one.  Raises OSError.
 
 @final
 class Metadata:
@@ -613,21 +546,17 @@ class Metadata:
 
     @staticmethod
     def of_descriptor(descriptor: int, *, damaged: bool = False) -> Metadata | None:
-        """Read the file that a descriptor has open, which may be closed afterwards.
-
-        None where libhdf5 should read it: it is marked as written to, truncated, or no HDF5 file.
-        If it may be `damaged`, only where its superblock cannot be read.
-        """
+        """Read the file that a descriptor has open, which may be closed afterwards."""
+        # None where libhdf5 should read it: it is marked as written to, truncated, or no HDF5
+        # file. If it may be `damaged`, only where its superblock cannot be read.
     @staticmethod
     def of_storage(storage: Storage) -> Metadata | None:
         """Read a file that is no local one; what its headers lead to comes together."""
     root: Final[int]
     def links(self, address: int) -> list[tuple[str, int]] | None:
-        """Names and addresses of what a group holds, in the order of h5py.
-
-        None where a link is not hard, or a name not UTF-8.  Raises `CorruptDataError`, as all
-        below.
-        """
+        """Names and addresses of what a group holds, in the order of h5py."""
+        # None where a link is not hard, or a name not UTF-8.  Raises `CorruptDataError`, as all
+        # below.
     def readable_links(self, address: int) -> tuple[list[tuple[bytes, int | None]], list[str]]:
         """Names and addresses (None of soft and other links), and what is wrong with the rest."""
     def readable_attributes(self, address: int) -> int:
@@ -635,54 +564,41 @@ class Metadata:
     def damage(self, address: int) -> list[str]:
         """What is wrong with an object but its values: each time structure, address and object."""
     def narrowed(self) -> list[tuple[int, int, bytes]]:
-        """Bytes with which lengths of chunks take no more bytes than they need.
-
-        Of each dataset whose do: the address of its header, a position in the file, and the bytes.
-        """
+        """Bytes with which lengths of chunks take no more bytes than they need."""
+        # Of each dataset whose do: the address of its header, a position in the file, and the
+        # bytes.
     def objects(self, addresses: Sequence[int]) -> list[ObjectRecord]: ...
     def shape(self, address: int) -> tuple[int, ...] | None:
         """The shape of a dataset; None of what has none."""
     def find(self, group: int, path: bytes) -> tuple[bool, int] | None:
-        """Whether a path leads from a group to a group or a dataset, and where its header is.
-
-        By hard links only; None where libhdf5 has to say it, and of what is not there.
-        """
+        """Whether a path leads from a group to a group or a dataset, and where its header is."""
+        # By hard links only; None where libhdf5 has to say it, and of what is not there.
     def names(self, group: int) -> list[str | bytes] | None:
         """The names in a group, as h5py gives them; None where libhdf5 has to list them."""
     def visit(self, group: int, deep: bool) -> Visit | None:
-        """A walk below the group at an address; None where libhdf5 has to list it.
-
-        A `deep` one is that of ``H5Ovisit``: objects, each once, by name.  Otherwise all links of
-        the group, in the order of h5py.
-        """
+        """A walk below the group at an address; None where libhdf5 has to list it."""
+        # A `deep` one is that of ``H5Ovisit``: objects, each once, by name.  Otherwise all links
+        # of the group, in the order of h5py.
     def account(self) -> dict[str, int] | None:
-        """What opening and listing the file costs (`chunkwise.inspection.facts.MetadataFacts`).
-
-        What is damaged is left out; None without a sound superblock.
-        """
+        """What opening and listing the file costs (`chunkwise.inspection.facts.MetadataFacts`)."""
+        # What is damaged is left out; None without a sound superblock.
     def layout_version(self, address: int) -> int | None:
         """The version of a dataset's data layout message; None if nothing says it."""
     def dataset(
         self, address: int, label: str, most_listed: int = ...
     ) -> tuple[Dataset, np.dtype[Any]] | None:
-        """A dataset of numbers that the engine reads, and its dtype.
-
-        None where libhdf5 has to describe it.  If it has more chunks than `most_listed`, those
-        that are read are looked up.
-        """
+        """A dataset of numbers that the engine reads, and its dtype."""
+        # None where libhdf5 has to describe it.  If it has more chunks than `most_listed`, those
+        # that are read are looked up.
     def listing(self) -> list[ListedName] | None:
-        """All names in the file, in the order of `chunkwise.files.objects.walk`.
-
-        None where only libhdf5 knows which there are.
-        """
+        """All names in the file, in the order of `chunkwise.files.objects.walk`."""
+        # None where only libhdf5 knows which there are.
 
 # A path, what has that name, the names of an object's attributes, the shape of a dataset, the
 # message that states its type, the shape of its chunks, and where a link leads (a path).
 NameInShort = tuple[
     str,
-    Literal[
-        "group", "dataset", "named_type", "hard_link", "soft_link", "external_link", "user_link"
-    ],
+    NameKind,
     tuple[str, ...],
     tuple[int, ...] | None,
     bytes | None,
@@ -692,15 +608,13 @@ NameInShort = tuple[
 
 @final
 class Listings:
-    """Listings of many local files, by so many threads and without libhdf5; one for each path.
+    """Listings of many local files, by so many threads and without libhdf5; one for each path."""
 
-    Each is what `made` makes of all names, on this thread and while others list what follows; None
-    where `Metadata.listing` has none, or libhdf5 has to describe an object, or somebody writes to
-    the file; or why the file cannot be opened.  As many files are listed at a time as fit memory,
-    and for no longer than one waits after Ctrl-C.  Raises what `made` raises, and goes on with the
-    next file.
-    """
-
+    # Each is what `made` makes of all names, on this thread and while others list what follows;
+    # None where `Metadata.listing` has none, or libhdf5 has to describe an object, or somebody
+    # writes to the file; or why the file cannot be opened.  As many files are listed at a time as
+    # fit memory, and for no longer than one waits after Ctrl-C.  Raises what `made` raises, and
+    # goes on with the next file.
     def __new__(
         cls, paths: Sequence[str], threads: int, made: Callable[[list[NameInShort]], Any]
     ) -> Listings: ...
@@ -712,12 +626,10 @@ class Visit:
     """A walk over names."""
 
     def next(self, count: int) -> list[tuple[str | bytes, bool | None, int | None]] | None:
-        """At most the next `count` names, none at the end; None where libhdf5 has to go on.
-
-        Names are paths below the group, bytes where they are not UTF-8.  With each comes whether
-        it is a group, or a dataset that libhdf5 opens, and the address of its header; None if only
-        libhdf5 says what it is.
-        """
+        """At most the next `count` names, none at the end; None where libhdf5 has to go on."""
+        # Names are paths below the group, bytes where they are not UTF-8.  With each comes whether
+        # it is a group, or a dataset that libhdf5 opens, and the address of its header; None if
+        # only libhdf5 says what it is.
 
 @final
 @type_check_only
@@ -793,12 +705,10 @@ class Dataset:
         parts: list[tuple[int, int, int | tuple[str, str]]],
         out: npt.NDArray[Any] | None = None,
     ) -> npt.NDArray[Any]:
-        """Read as elements of another type, into `out` or a new array.
-
-        Each part is where it begins in an element of the dataset, and in one of `dtype`, and how
-        many bytes are copied or between which types they are converted.  What no part fills is 0
-        in a new array, and stays in `out`.
-        """
+        """Read as elements of another type, into `out` or a new array."""
+        # Each part is where it begins in an element of the dataset, and in one of `dtype`, and how
+        # many bytes are copied or between which types they are converted.  What no part fills is 0
+        # in a new array, and stays in `out`.
     def explain(self, selection: Selection) -> dict[str, int | None]: ...
     def end_reads(self, wait: bool) -> None:
         """Begin no other read, and wait, if asked, for those of other threads: its file is closed.
@@ -824,20 +734,16 @@ def thread_count() -> int:
     """Threads that one read uses in this process."""
 
 def set_threads(threads: int | None) -> None:
-    """Let each read that begins from now on use so many threads, in this process.
-
-    1 keeps all work on the thread that reads.  None: what the machine, its control group,
-    ``SLURM_CPUS_PER_TASK`` and ``CHUNKWISE_THREADS`` allow.  Raises `UsageError` for less than 1,
-    or more than `MOST_THREADS`.
-    """
+    """Let each read that begins from now on use so many threads, in this process."""
+    # 1 keeps all work on the thread that reads.  None: what the machine, its control group,
+    # ``SLURM_CPUS_PER_TASK`` and ``CHUNKWISE_THREADS`` allow.  Raises `UsageError` for less than
+    # 1, or more than `MOST_THREADS`.
 
 def cache_stats() -> dict[str, int]:
-    """The cache of decoded chunks of this process.
-
-    ``held_nbytes`` of at most ``budget_nbytes``; since the process started, ``hits`` and
-    ``misses``, the chunks ``decoded``, in part or whole, for the cache or past it, and
-    ``decoded_blocks`` of those of which a part was.
-    """
+    """The cache of decoded chunks of this process."""
+    # ``held_nbytes`` of at most ``budget_nbytes``; since the process started, ``hits`` and
+    # ``misses``, the chunks ``decoded``, in part or whole, for the cache or past it, and
+    # ``decoded_blocks`` of those of which a part was.
 
 def cache_clear() -> None:
     """Let go of all chunks that the cache of this process keeps; what it has counted stays."""
@@ -857,12 +763,10 @@ def set_profiling(on: bool) -> None:
     """Begin or end measuring where the engine's time goes, in this process."""
 
 def profile() -> dict[str, tuple[float, float]]:
-    """Seconds measured so far: by threads that read or write, and by the pool's, all together.
-
-    Of ``index``, ``storage``, ``scatter`` (copying, both ways), ``commit`` (handing encoded
-    chunks over), ``waiting`` for other threads, and each filter: ``deflate`` for decoding,
-    ``encode deflate`` for encoding, and so on.
-    """
+    """Seconds measured so far: by threads that read or write, and by the pool's, all together."""
+    # Of ``index``, ``storage``, ``scatter`` (copying, both ways), ``commit`` (handing encoded
+    # chunks over), ``waiting`` for other threads, and each filter: ``deflate`` for decoding,
+    # ``encode deflate`` for encoding, and so on.
 
 def select_index(
     shape: Sequence[int], index: Any, label: str, *, paired: bool = False
@@ -870,16 +774,12 @@ def select_index(
     """What an index selects; see `chunkwise.selecting.indexing.resolve`."""
 
 def select_hyperslabs(shape: Sequence[int], hyperslabs: Hyperslabs, label: str) -> Selection:
-    """What a hyperslab selects, or the union of several.
-
-    Raises `SelectionError`; `label` begins the message.
-    """
+    """What a hyperslab selects, or the union of several."""
+    # Raises `SelectionError`; `label` begins the message.
 
 def integers(given: Any, what: str) -> npt.NDArray[np.int64]:
-    """Make an array of 64-bit integers of what is given, nothing at all included.
-
-    Raises `SelectionError` for anything else, and what does not fit; `what` begins the message.
-    """
+    """Make an array of 64-bit integers of what is given, nothing at all included."""
+    # Raises `SelectionError` for anything else, and what does not fit; `what` begins the message.
 
 def count_chunks(
     shape: Sequence[int], chunk: Sequence[int], selection: Selection, label: str
@@ -897,17 +797,13 @@ def union_len(rank: int, union: Sequence[Hyperslab]) -> int:
 def convert_elements(
     elements: npt.NDArray[Any], into: npt.NDArray[Any], types: tuple[str, str]
 ) -> bool:
-    """Convert elements into an array of as many, both C-contiguous.
-
-    The types are NumPy's names; " S5" is text that ends before spaces.  False, with nothing
-    converted, for types that are not converted here, and where `into` is of another size.
-    """
+    """Convert elements into an array of as many, both C-contiguous."""
+    # The types are NumPy's names; " S5" is text that ends before spaces.  False, with nothing
+    # converted, for types that are not converted here, and where `into` is of another size.
 
 def edge_numbers(name: str) -> bytes | None:
-    """Give numbers at which two libraries may convert differently, as they lie in memory.
-
-    `name` is NumPy's for a type of numbers; None for one that is not converted.
-    """
+    """Give numbers at which two libraries may convert differently, as they lie in memory."""
+    # `name` is NumPy's for a type of numbers; None for one that is not converted.
 
 def crc32(data: npt.NDArray[Any], value: int = 0) -> int:
     """CRC-32 of a C-contiguous array's bytes, continuing from `value`."""
@@ -916,23 +812,19 @@ def metadata_checksum(data: bytes) -> int:
     """The checksum that HDF5 keeps with its metadata (Bob Jenkins' lookup3)."""
 
 def encode_chunk(library: Library, dataset_id: int, raw: npt.NDArray[Any]) -> tuple[bytes, int]:
-    """The stored bytes and the filter mask of a chunk, as `H5Dwrite_chunk` takes them.
-
-    `raw` is C-contiguous and holds a whole chunk's bytes, in the file's type.  Raises
-    `UsageError` where only libhdf5 can apply one of the dataset's filters, `ChunkwiseError`
-    where a filter that is not optional fails.
-    """
+    """The stored bytes and the filter mask of a chunk, as `H5Dwrite_chunk` takes them."""
+    # `raw` is C-contiguous and holds a whole chunk's bytes, in the file's type.  Raises
+    # `UsageError` where only libhdf5 can apply one of the dataset's filters, `ChunkwiseError`
+    # where a filter that is not optional fails.
 
 @final
 class OpenDataset:
-    """A dataset opened for reading, without h5py, in any libhdf5; closed with the object.
+    """A dataset opened for reading, without h5py, in any libhdf5; closed with the object."""
 
-    `properties` are those of `chunkwise.trials.trial.Trial.properties`: what is missing or
-    None stays as the library has it.  HDF5 gives all handles of a file the properties of
-    the first, so that it must not be open in this library already.  Raises
-    `FileFormatError`; ValueError for a property that there is not.
-    """
-
+    # `properties` are those of `chunkwise.trials.trial.Trial.properties`: what is missing or None
+    # stays as the library has it.  HDF5 gives all handles of a file the properties of the first,
+    # so that it must not be open in this library already.  Raises `FileFormatError`; ValueError
+    # for a property that there is not.
     def __new__(
         cls, library: Library, path: str, name: str, properties: dict[str, Any]
     ) -> OpenDataset: ...
@@ -947,13 +839,11 @@ class OpenDataset:
         max_seconds: float,
         look: Callable[[int, bytes], None] | None = None,
     ) -> WalkResult:
-        """Read selection by selection with H5Dread, in a loop without Python.
-
-        Stops after `max_operations` operations, or when the timed reads reach
-        `max_seconds` (at least one operation is always done).  `look` is shown the number of
-        each operation and what it read, outside the timed region; what it raises ends the
-        walk.  Raises `CorruptDataError`.
-        """
+        """Read selection by selection with H5Dread, in a loop without Python."""
+        # Stops after `max_operations` operations, or when the timed reads reach `max_seconds` (at
+        # least one operation is always done).  `look` is shown the number of each operation and
+        # what it read, outside the timed region; what it raises ends the walk.  Raises
+        # `CorruptDataError`.
     def engine_walk(
         self,
         walk: Walk,
@@ -961,10 +851,8 @@ class OpenDataset:
         max_seconds: float,
         look: Callable[[int, bytes], None] | None = None,
     ) -> EngineWalkResult:
-        """The same by chunkwise's engine; loading the chunk index is in the first read.
-
-        What the engine cannot read, libhdf5 reads, and ``fallback`` says why.
-        """
+        """The same by chunkwise's engine; loading the chunk index is in the first read."""
+        # What the engine cannot read, libhdf5 reads, and ``fallback`` says why.
     def write_walk(
         self,
         path: str,
@@ -974,12 +862,10 @@ class OpenDataset:
         max_operations: int,
         max_seconds: float,
     ) -> HDF5WriteResult:
-        """Write selection by selection with H5Dwrite, to a new dataset like this one.
-
-        It gets this one's type, shape and creation properties, in a new file at `path`.
-        `data` are all elements as they are in memory, in C order.  When anything fails the
-        file is removed.  Raises `ChunkwiseError`.
-        """
+        """Write selection by selection with H5Dwrite, to a new dataset like this one."""
+        # It gets this one's type, shape and creation properties, in a new file at `path`. `data`
+        # are all elements as they are in memory, in C order.  When anything fails the file is
+        # removed.  Raises `ChunkwiseError`.
     def engine_write_walk(
         self,
         path: str,
@@ -991,12 +877,10 @@ class OpenDataset:
         *,
         effort: str = "as-stated",
     ) -> EngineWriteResult:
-        """Write selection by selection with the engine, to the same new dataset.
-
-        What the engine does not write, libhdf5 does, and ``fallback`` says why.  `effort` is
-        as for `Writer`.  Nobody may change `data` meanwhile.  ``create_s`` includes asking
-        whether the engine can, ``flush_s`` committing what waits.  Raises `ChunkwiseError`.
-        """
+        """Write selection by selection with the engine, to the same new dataset."""
+        # What the engine does not write, libhdf5 does, and ``fallback`` says why.  `effort` is as
+        # for `Writer`.  Nobody may change `data` meanwhile.  ``create_s`` includes asking whether
+        # the engine can, ``flush_s`` committing what waits.  Raises `ChunkwiseError`.
 
 def walk_reopened(
     library: Library,
@@ -1008,32 +892,26 @@ def walk_reopened(
     by_engine: bool,
     look: Callable[[int, bytes], None] | None = None,
 ) -> EngineWalkResult:
-    """Read selection by selection, the file opened for each, as a part of its time.
-
-    By H5Dread or by chunkwise's engine; as `OpenDataset.walk` and `OpenDataset.engine_walk`
-    otherwise.  Nothing else may have the file open in this library.
-    """
+    """Read selection by selection, the file opened for each, as a part of its time."""
+    # By H5Dread or by chunkwise's engine; as `OpenDataset.walk` and `OpenDataset.engine_walk`
+    # otherwise.  Nothing else may have the file open in this library.
 
 def set_properties(library: Library, properties: dict[str, Any], lists: dict[str, int]) -> None:
-    """Set properties on lists that h5py has made.
-
-    `lists` maps a kind (``file_access``, ``file_creation``, ``dataset_access``,
-    ``dataset_creation``) to a live `hid_t` of the library.  Raises `UsageError` for what
-    libhdf5 refuses.
-    """
+    """Set properties on lists that h5py has made."""
+    # `lists` maps a kind (``file_access``, ``file_creation``, ``dataset_access``,
+    # ``dataset_creation``) to a live `hid_t` of the library.  Raises `UsageError` for what libhdf5
+    # refuses.
 
 @final
 class RechunkPlan:
-    """In which blocks a dataset is rechunked, and what that takes.
+    """In which blocks a dataset is rechunked, and what that takes."""
 
-    Super-blocks are boxes of whole target chunks, such that each source chunk is decoded as rarely
-    as memory allows, and that they are no larger than that takes or than is good.  Pure
-    arithmetic: grids of any size cost nothing.  Chunks are None for a dataset without; each of the
-    processes that share the super-blocks has that memory for all that it does.  Raises
-    `UsageError` if the shapes do not fit, or the memory does not hold one target chunk: it says
-    how much would.
-    """
-
+    # Super-blocks are boxes of whole target chunks, such that each source chunk is decoded as
+    # rarely as memory allows, and that they are no larger than that takes or than is good.  Pure
+    # arithmetic: grids of any size cost nothing.  Chunks are None for a dataset without; each of
+    # the processes that share the super-blocks has that memory for all that it does.  Raises
+    # `UsageError` if the shapes do not fit, or the memory does not hold one target chunk: it says
+    # how much would.
     def __new__(
         cls,
         shape: Sequence[int],
@@ -1054,17 +932,15 @@ class RechunkPlan:
 
 @final
 class Journal:
-    """Where the chunks of a copy are noted as they are written, for a later run to use.
+    """Where the chunks of a copy are noted as they are written, for a later run to use."""
 
-    It holds no data: it says where in the half-written target each chunk's bytes lie, and their
-    checksum.  `file` is the descriptor of a new file, open for writing; `resume_from` are those of
-    the journal and of the half-written file of a run that was killed, which are only read.  All
-    may be closed afterwards.  A journal of another `identity`, which says of which source and of
-    what is made of it, is not used.  What is not there any more, or not what the journal says, is
-    made again; so is everything of a dataset whose chunks lie elsewhere in the source now.  Raises
-    `CannotWriteError`.
-    """
-
+    # It holds no data: it says where in the half-written target each chunk's bytes lie, and their
+    # checksum.  `file` is the descriptor of a new file, open for writing; `resume_from` are those
+    # of the journal and of the half-written file of a run that was killed, which are only read.
+    # All may be closed afterwards.  A journal of another `identity`, which says of which source
+    # and of what is made of it, is not used.  What is not there any more, or not what the journal
+    # says, is made again; so is everything of a dataset whose chunks lie elsewhere in the source
+    # now.  Raises `CannotWriteError`.
     def __new__(
         cls, file: int, identity: bytes, resume_from: tuple[int, int] | None = None
     ) -> Journal: ...
@@ -1072,12 +948,10 @@ class Journal:
 
 @final
 class Encoders:
-    """The encoders that were chosen in a run.
+    """The encoders that were chosen in a run."""
 
-    A dataset that is like another one is first tried with that one's encoder, on a few pieces;
-    where its data differ, all encoders are tried.
-    """
-
+    # A dataset that is like another one is first tried with that one's encoder, on a few pieces;
+    # where its data differ, all encoders are tried.
     def __new__(cls) -> Encoders: ...
 
 @final
@@ -1115,29 +989,26 @@ def copy_data(
     part: tuple[int, WorkShare, ChunkPlaces, int] | None = None,
     progress: Callable[[int, int, int], None] | None = None,
 ) -> CopyResult:
-    """Copy the data of one dataset into another of the same shape and type.
-
-    The source is read by the engine, the target's chunks are encoded on all threads and handed to
-    libhdf5 in order.  What the engine cannot read, and filters and layouts that it cannot
-    write, go through libhdf5.  Chunks that were never written stay so where both have the same
-    fill value.  The elements are plain bytes, and the target is fresh.  The caller must not hold
-    h5py's lock.
-
-    `label` begins messages, and names the dataset in the journal.  With `raw`, stored chunks are
-    copied as they are, with their filter masks: that fill values and types mean the same in both
-    files is the caller's to know, and nothing is noted.  With `salvage`, a source chunk that
-    cannot be read is filled with the fill value and listed.  `effort` is as for `Writer`;
-    `encoders` are those chosen in this run, and `likeness` is equal for datasets of the same type,
-    chunk shape and filters.  `part` is for one of several processes that copy the dataset: how
-    many there are; what divides the work; what keeps the target's index; the target's descriptor.
-    The target's handle is then of a dataset that is only like it.  `progress` is called about ten
-    times a second on this thread with the raw bytes done, the stored bytes read and those written;
-    what it raises, as what a signal handler raises, ends the work at the next chunk, and is raised
-    here.
-
-    Raises `UsageError` for datasets that do not go together, a raw copy that would be wrong and
-    too little memory; `CorruptDataError`, `FileChangedError`, `CannotWriteError`, `LibraryError`.
-    """
+    """Copy the data of one dataset into another of the same shape and type."""
+    # The source is read by the engine, the target's chunks are encoded on all threads and handed
+    # to libhdf5 in order.  What the engine cannot read, and filters and layouts that it cannot
+    # write, go through libhdf5.  Chunks that were never written stay so where both have the same
+    # fill value.  The elements are plain bytes, and the target is fresh.  The caller must not hold
+    # h5py's lock.
+    # `label` begins messages, and names the dataset in the journal.  With `raw`, stored chunks are
+    # copied as they are, with their filter masks: that fill values and types mean the same in both
+    # files is the caller's to know, and nothing is noted.  With `salvage`, a source chunk that
+    # cannot be read is filled with the fill value and listed.  `effort` is as for `Writer`;
+    # `encoders` are those chosen in this run, and `likeness` is equal for datasets of the same
+    # type, chunk shape and filters.  `part` is for one of several processes that copy the dataset:
+    # how many there are; what divides the work; what keeps the target's index; the target's
+    # descriptor. The target's handle is then of a dataset that is only like it.  `progress` is
+    # called about ten times a second on this thread with the raw bytes done, the stored bytes read
+    # and those written; what it raises, as what a signal handler raises, ends the work at the next
+    # chunk, and is raised here.
+    # Raises `UsageError` for datasets that do not go together, a raw copy that would be wrong and
+    # too little memory; `CorruptDataError`, `FileChangedError`, `CannotWriteError`,
+    # `LibraryError`.
 
 @type_check_only
 class Copy(Protocol):
@@ -1166,30 +1037,24 @@ def copy_many(
     encoders: Encoders,
     progress: Callable[[int, int, int], None] | None = None,
 ) -> list[CopyResult]:
-    """Copy the data of small datasets side by side, one on each thread.
-
-    Their chunks are written in the order of the datasets, as `copy_data` would one after another.
-    What is read of a dataset is kept in memory until then.  Parameters and errors are those of
-    `copy_data`; `memory_nbytes` and `progress` are for all together.
-    """
+    """Copy the data of small datasets side by side, one on each thread."""
+    # Their chunks are written in the order of the datasets, as `copy_data` would one after
+    # another. What is read of a dataset is kept in memory until then.  Parameters and errors are
+    # those of `copy_data`; `memory_nbytes` and `progress` are for all together.
 
 def meaning(
     library: Library, holder_id: int, part: tuple[Sequence[int], Sequence[int]] | None = None
 ) -> tuple[bytes, list[tuple[int, int, bytes]]]:
-    """Return what elements of a dataset or attribute mean, whatever their type.
-
-    `part` is where a box of a dataset begins and its sides, both empty for a scalar; None for an
-    attribute.  Gives all values but references, of variable length after their length, no padding;
-    then references in the order of the elements: a handle of the object and one of the dataspace
-    that selects a region, -1 for none, and the name of an attribute.  The caller closes them.
-    Raises `LibraryError`.
-    """
+    """Return what elements of a dataset or attribute mean, whatever their type."""
+    # `part` is where a box of a dataset begins and its sides, both empty for a scalar; None for an
+    # attribute.  Gives all values but references, of variable length after their length, no
+    # padding; then references in the order of the elements: a handle of the object and one of the
+    # dataspace that selects a region, -1 for none, and the name of an attribute.  The caller
+    # closes them. Raises `LibraryError`.
 
 def comment(library: Library, object_id: int) -> bytes:
-    """Return an object's comment, empty if it has none.  Raises `LibraryError`.
-
-    `h5py.h5o.get_comment` is not right.
-    """
+    """Return an object's comment, empty if it has none.  Raises `LibraryError`."""
+    # `h5py.h5o.get_comment` is not right.
 
 def same_chunks(
     library: Library,
@@ -1200,14 +1065,12 @@ def same_chunks(
     label: str,
     progress: Callable[[int, int, int], None] | None = None,
 ) -> tuple[list[int], str] | None:
-    """Compare stored bytes and filter masks of all written chunks of two datasets.
-
-    They have the same shape and chunk shape, in files that nothing writes.  Of so many parts of
-    the chunks only this `part`, as in (0, 1) for all.  Gives where the first chunk that differs
-    begins, and how it differs; None if none does.  `label` is the source's; the figures for
-    `progress`, as in `copy_data`, are all of stored bytes.  Raises `CorruptDataError` for a chunk
-    of the source.
-    """
+    """Compare stored bytes and filter masks of all written chunks of two datasets."""
+    # They have the same shape and chunk shape, in files that nothing writes.  Of so many parts of
+    # the chunks only this `part`, as in (0, 1) for all.  Gives where the first chunk that differs
+    # begins, and how it differs; None if none does.  `label` is the source's; the figures for
+    # `progress`, as in `copy_data`, are all of stored bytes.  Raises `CorruptDataError` for a
+    # chunk of the source.
 
 @final
 class Examined:
@@ -1234,11 +1097,9 @@ def examine_data(
     most_flaws: int,
     progress: Callable[[int, int, int], None] | None = None,
 ) -> Examined:
-    """Read and decode all that is stored of a dataset, and list what is not as it was written.
-
-    At most so many flaws are listed.  `progress` is as for `copy_data`, of bytes as decoded.
-    Raises `CorruptDataError`, `OutOfMemoryError`.
-    """
+    """Read and decode all that is stored of a dataset, and list what is not as it was written."""
+    # At most so many flaws are listed.  `progress` is as for `copy_data`, of bytes as decoded.
+    # Raises `CorruptDataError`, `OutOfMemoryError`.
 
 def copy_tree(
     library: Library,
@@ -1250,27 +1111,24 @@ def copy_tree(
     | None = None,
     unlinked: Sequence[tuple[int, bytes]] = ...,
 ) -> TreeCopy:
-    """Copy everything of a file but the plain bytes of its datasets.
-
-    Groups, links, committed types, attributes, and datasets with their creation properties.
-    Small, compact and scalar datasets get their data as well; so that of all others is there,
-    copy the data of `TreeCopy.datasets`, then call `TreeCopy.finish`.  Both files stay open until
-    then; the target has a root group only, whose creation properties are the caller's.
-
-    `dcpls` are creation properties (`hid_t`, alive during this call) for datasets by the address
-    of the source's; others keep theirs.  The data of virtual and external datasets is copied only
-    for those that are named there.  `progress` is told how many objects are done, of how many (0:
-    not known yet), about ten times a second; what it raises, as what a signal raises, ends the
-    copy.  With `salvage` what cannot be read is left out, and listed: addresses of objects that
-    are not touched, of objects whose attributes are not, and of datasets whose data is not; and of
-    objects that are kept in a group ``lost+found`` if no link leads to them.  `unlinked` are
-    objects that no link leads to, by address, with what they are called in messages; they get no
-    link in the target either.  References to all others that have none become null.
-
-    Raises `UsageError` before anything is written, for what cannot be kept (user-defined links);
-    `CorruptDataError` and `CannotWriteError` (also for a missing filter) with the object's name;
-    `OutOfMemoryError`; `LibraryError` where libhdf5 lacks functions that only this needs.
-    """
+    """Copy everything of a file but the plain bytes of its datasets."""
+    # Groups, links, committed types, attributes, and datasets with their creation properties.
+    # Small, compact and scalar datasets get their data as well; so that of all others is there,
+    # copy the data of `TreeCopy.datasets`, then call `TreeCopy.finish`.  Both files stay open
+    # until then; the target has a root group only, whose creation properties are the caller's.
+    # `dcpls` are creation properties (`hid_t`, alive during this call) for datasets by the address
+    # of the source's; others keep theirs.  The data of virtual and external datasets is copied
+    # only for those that are named there.  `progress` is told how many objects are done, of how
+    # many (0: not known yet), about ten times a second; what it raises, as what a signal raises,
+    # ends the copy.  With `salvage` what cannot be read is left out, and listed: addresses of
+    # objects that are not touched, of objects whose attributes are not, and of datasets whose data
+    # is not; and of objects that are kept in a group ``lost+found`` if no link leads to them.
+    # `unlinked` are objects that no link leads to, by address, with what they are called in
+    # messages; they get no link in the target either.  References to all others that have none
+    # become null.
+    # Raises `UsageError` before anything is written, for what cannot be kept (user-defined links);
+    # `CorruptDataError` and `CannotWriteError` (also for a missing filter) with the object's name;
+    # `OutOfMemoryError`; `LibraryError` where libhdf5 lacks functions that only this needs.
 
 @final
 class Leads:
@@ -1278,12 +1136,11 @@ class Leads:
 
     def __new__(cls, library: Library) -> Leads: ...
     def of(self, object_id: int) -> list[tuple[bytes | None, tuple[int, int] | None, int]]:
-        """Find what an open object leads to, in an order that its chunks do not change.
-
-        Each time the attribute that leads there (None: the data of a dataset); the number of the
-        element in C's order, and of the reference in it (None: it is the type); the address.  Each
-        address once for the data, and once for each attribute.  What cannot be read is left out.
-        """
+        """Find what an open object leads to, in an order that its chunks do not change."""
+        # Each time the attribute that leads there (None: the data of a dataset); the number of the
+        # element in C's order, and of the reference in it (None: it is the type); the address.
+        # Each address once for the data, and once for each attribute.  What cannot be read is left
+        # out.
     def open(self, file_id: int, address: int) -> int | None:
         """Open an object by its address; None if there is none.  The caller closes it."""
 
