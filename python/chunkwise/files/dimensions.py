@@ -90,11 +90,9 @@ class Visible:
 def scales_of(
     one: Stored, visible: Visible, elsewhere: Mapping[Hashable, Stored] = MappingProxyType({})
 ) -> Sequence[Stored | None]:
-    """Give the scale of each dimension of a dataset; None where there is none.
-
-    Scales in other groups are no dimensions that netCDF shows there; those of `elsewhere` count
-    all the same.
-    """
+    """Give the scale of each dimension of a dataset; None where there is none."""
+    # Scales in other groups are no dimensions that netCDF shows there; those of `elsewhere` count
+    # all the same.
     rank = len(one.shape)
     if rank and len(one.numbers) == rank:
         numbered = [visible.numbered.get(number) for number in one.numbers]
@@ -218,10 +216,8 @@ def stored_of(name: str, dataset: h5d.DatasetID, address: Hashable) -> Stored:
 
 
 def is_scale(dataset: h5d.DatasetID) -> bool:
-    """Tell whether a dataset is itself a dimension scale.
-
-    As H5DSis_scale, which trusts the length of a damaged attribute, and may end the process.
-    """
+    """Tell whether a dataset is itself a dimension scale."""
+    # As H5DSis_scale, which trusts the length of a damaged attribute, and may end the process.
     try:
         if not h5a.exists(dataset, _CLASS):
             return False
@@ -239,11 +235,9 @@ def is_scale(dataset: h5d.DatasetID) -> bool:
 
 
 def attached_scales(dataset: h5d.DatasetID) -> Iterator[h5d.DatasetID | None]:
-    """Open the last scale of each dimension, as netCDF-C does; nothing without scales.
-
-    H5DSiterate_scales would do, but it trusts the attribute to have an element for each
-    dimension, and ends the process where it has fewer.
-    """
+    """Open the last scale of each dimension, as netCDF-C does; nothing without scales."""
+    # H5DSiterate_scales would do, but it trusts the attribute to have an element for each
+    # dimension, and ends the process where it has fewer.
     try:
         if not h5a.exists(dataset, _LIST):
             return

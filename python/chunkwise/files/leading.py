@@ -178,10 +178,8 @@ def places(name: str, own: Path, variable: str, prefix: str = "") -> Iterator[Pa
 
 
 def name_of_source(name: str, number: int | None = None) -> str | None:
-    """Spell out the name of a virtual dataset's source; None if HDF5 takes it for no name.
-
-    ``%b`` stands for a number, and ``%%`` for a percent sign (H5D_virtual_parse_source_name).
-    """
+    """Spell out the name of a virtual dataset's source; None if HDF5 takes it for no name."""
+    # ``%b`` stands for a number, and ``%%`` for a percent sign (H5D_virtual_parse_source_name).
     known = {"%": "%"} if number is None else {"%": "%", "b": str(number)}
     made, *rest = _PERCENT.split(name)
     if not all(one in known for one in rest[::2]):

@@ -167,10 +167,8 @@ def find_dataset(file: h5py.File, name: str) -> h5py.Dataset:
 
 
 def largest(file: h5py.File) -> h5py.Dataset:
-    """Choose the dataset whose reading is worth measuring: the largest of those with chunks.
-
-    Without any, the largest of all.
-    """
+    """Choose the dataset whose reading is worth measuring: the largest of those with chunks."""
+    # Without any, the largest of all.
     found: tuple[bool, int, h5py.Dataset] | None = None
     others: Counter[str] = Counter()
     for entry in walk(file, references=False):
