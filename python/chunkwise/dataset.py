@@ -85,6 +85,12 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
                 return self.__dict__[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows; None if its file is closed."""
+        from chunkwise.card import view
+
+        return view(self)._repr_html_() if self else None
+
     # What the file says -------------------------------------------------------------
 
     @property

@@ -63,6 +63,12 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         super()._belong(home, path, number)
         self._met = home.met
 
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows; None if its file is closed."""
+        from chunkwise.card import view
+
+        return view(self)._repr_html_() if self else None
+
     # Finding -------------------------------------------------------------------------
 
     def __getitem__(self, name: str | bytes | h5py.Reference) -> Any:

@@ -690,12 +690,6 @@ class Kept:
     def __repr__(self) -> str:
         return super().__repr__().replace("HDF5", "chunkwise", 1)
 
-    def _repr_html_(self) -> str | None:
-        """What a notebook shows; None if its file is closed."""
-        from chunkwise.card import view
-
-        return view(self)._repr_html_() if self else None
-
     @property
     def file(self) -> Any:
         """The file that holds it."""
