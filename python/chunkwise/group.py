@@ -179,10 +179,8 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         bounds.check_path(self.id, encoded, own)
 
     def _adopted(self, identifier: Any, path: str | None = None) -> Any:
-        """Return our object for an identifier; `path` is where it was found, if known.
-
-        An object that a reference leads to keeps no path: libhdf5 would search the file for it.
-        """
+        """Return our object for an identifier; `path` is where it was found, if known."""
+        # An object that a reference leads to keeps no path: libhdf5 would search the file for it.
         if isinstance(identifier, h5t.TypeID):
             return h5py.Datatype(identifier)
         home = self._home

@@ -258,10 +258,8 @@ def _nbytes(value: Any) -> int:
 
 
 def _dask_threads() -> int | None:
-    """How many threads Dask's workers in this process have, if there are any.
-
-    A machine has several workers, which share its processors.
-    """
+    """How many threads Dask's workers in this process have, if there are any."""
+    # A machine has several workers, which share its processors.
     worker = getattr(sys.modules.get("distributed.worker"), "Worker", None)
     try:
         return sum(one.state.nthreads for one in list(worker._instances)) if worker else None

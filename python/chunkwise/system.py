@@ -413,3 +413,11 @@ else:
 
     def clear_away(folder: Path, lock_name: str) -> None:
         """Do nothing: the lock went while it was held."""
+
+
+def pwrite_all(descriptor: int, data: bytes | memoryview, at: int) -> None:
+    """Write all of some bytes at a place."""
+    rest = memoryview(data)
+    while rest.nbytes:
+        done = pwrite(descriptor, rest, at)
+        rest, at = rest[done:], at + done

@@ -17,7 +17,6 @@ from rich.console import Console
 from rich.table import Table
 
 from chunkwise.errors import UsageError
-from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape
 from chunkwise.measure.results import Cell, Results
 from chunkwise.measure.run import MOST_SECONDS
@@ -25,6 +24,7 @@ from chunkwise.measure.run import run as run_bench
 from chunkwise.measure.schedule import Step
 from chunkwise.measure.space import Space
 from chunkwise.measure.tables import fallback_notes, plain_table, say
+from chunkwise.names import printable
 from chunkwise.words import LAYOUTS, counted, three_digits
 
 # All that read unions: compiled loops, and as programs in Python do.

@@ -25,14 +25,14 @@ from chunkwise.errors import (
     FileFormatError,
     NotADatasetError,
 )
-from chunkwise.files.objects import decode_name, encode_name, hdf5_reason, printable, walk
+from chunkwise.files.objects import walk, walk_datasets
 from chunkwise.files.opening import (
     find_dataset,
     full_name,
     largest,
     open_h5,
-    walk_datasets,
 )
+from chunkwise.names import decode_name, encode_name, hdf5_reason, printable
 from tests.support.damage import damage_header
 from tests.support.golden import assert_golden
 from tests.support.processes import ran

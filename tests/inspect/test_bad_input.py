@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from chunkwise.cli.main import cli
-from chunkwise.files.objects import encode_name
 from chunkwise.inspection import inspect
+from chunkwise.names import encode_name
 from tests.support.damage import damage_attribute, damage_header
 from tests.support.inspect_files import make_file, make_indexes, make_netcdf
 from tests.support.processes import ran

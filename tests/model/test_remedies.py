@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chunkwise
-from chunkwise.files.objects import decode_name
 from chunkwise.grammar import Pipeline
+from chunkwise.names import decode_name
 from chunkwise.remedy.fix import Fix, Tool
 from chunkwise.remedy.records import Copy, Present, in_chunks
 from tests.support.filtered import Case, create

@@ -10,7 +10,7 @@ import pytest
 
 import chunkwise
 from chunkwise.errors import FileChangedError
-from chunkwise.newfile.target import Identity
+from chunkwise.files.identity import Identity
 from chunkwise.repacking.folder import FileResult, check, survey, work_of
 from chunkwise.repacking.gathering import gather
 from chunkwise.repacking.progress import Moment
@@ -97,7 +97,7 @@ def test_changes_within_a_tick_of_the_clock_show(tmp_path: Path) -> None:
         with path.open("r+b") as stream:
             stream.write(b"%3d" % (number + 1))
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-        assert Identity.of(path) != settled
+        assert Identity.of(path.stat()) != settled
 
 
 def all_of(folder: Path) -> list[FileResult]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from chunkwise.errors import CrashedError
 from chunkwise.files.contained import contained
-from chunkwise.verifying.apart import SLOTS_EACH, Counter, verify_apart
+from chunkwise.verifying.apart import Counter, verify_apart
 from chunkwise.verifying.file import ManifestOptions
 from chunkwise.verifying.records import Verified
 from tests.support.commands import ended
@@ -76,7 +76,7 @@ def flip(content: bytearray, bit: int) -> None:
 def apart(paths: Sequence[Path], still_s: float = 60.0) -> list[Verified]:
     """Verify files as the command does, each in a process of its own."""
     files = [(str(path), path.stat().st_size) for path in paths]
-    looked = verify_apart(files, ManifestOptions(), 2, Counter(2 * SLOTS_EACH), {}, still_s)
+    looked = verify_apart(files, ManifestOptions(), 2, Counter(len(files)), {}, still_s)
     return [one.verified for one in looked]
 
 

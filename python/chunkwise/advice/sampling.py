@@ -25,13 +25,13 @@ from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.advice.calibration import LIBHDF5, one_thread
 from chunkwise.files.causes import unread
-from chunkwise.files.objects import HDF5_ERRORS
 from chunkwise.grammar import Pipeline
 from chunkwise.measure.target import Target
 from chunkwise.model.cost import Shape, Stored
 from chunkwise.model.readers import CHUNKWISE, UNCACHED, reader
 from chunkwise.model.seconds import Codec, Machine, Speed, parts
 from chunkwise.model.traffic import Pattern, traffic
+from chunkwise.names import HDF5_ERRORS
 
 # Of one shape, so many bytes in so many places: what a level of deflate takes a tenth of a
 # second for.

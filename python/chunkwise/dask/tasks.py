@@ -20,7 +20,7 @@ import h5py
 import numpy as np
 from h5py import h5d, h5s, h5t
 
-from chunkwise import _native
+from chunkwise import _native, system
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.files import unwritten
 from chunkwise.grammar import Effort
@@ -243,11 +243,8 @@ def _write_run(descriptor: int, run: list[bytes], begin: int) -> None:
     for chunk in run:
         rest = memoryview(chunk)[done:]
         done = max(0, done - len(chunk))
-        at = begin + len(chunk) - len(rest)
-        while rest:
-            written = os.pwrite(descriptor, rest, at)
-            rest, at = rest[written:], at + written
         begin += len(chunk)
+        system.pwrite_all(descriptor, rest, begin - len(rest))
 
 
 @contextlib.contextmanager

@@ -25,19 +25,12 @@ class Surroundings:
 
     @cached_property
     def dimensions(self) -> Sequence[str | None]:
-        """The names of its dimensions, by their scales; empty if none has one."""
+        """The names of its dimensions, by their first scales or labels; empty if none has one."""
         is_open = isinstance(self.file, h5py.File)
         try:
             with nullcontext(self.file) if is_open else open_readable(self.file) as file:
                 found = find_dataset(file, full_name(file, self.dataset))
-                names = [_name(dimension) for dimension in found.dims]
+                names = [str(one[0].name) if len(one) else one.label or None for one in found.dims]
         except (ChunkwiseError, *HDF5_ERRORS):
             return ()
         return names if any(names) else ()
-
-
-def _name(dimension: h5py._hl.dims.DimensionProxy) -> str | None:
-    """Name a dimension by its first scale, or by its label."""
-    if len(dimension):
-        return str(dimension[0].name)
-    return dimension.label or None

@@ -111,7 +111,7 @@ def contained_files(
     work: Callable[[str], Result], paths: Sequence[str], at_once: int, limit_s: float | None = None
 ) -> Iterator[Outcome[Result]]:
     """Work on file after file in children; small files share one, if none of them crashes."""
-    sizes = [(path, _size(path)) for path in paths]
+    sizes = [(path, size_of(path)) for path in paths]
     together = [[path for path, _ in batch] for batch in batches(sizes, at_once)]
     works = ((partial(_each, work, batch), printable(batch[0])) for batch in together)
     outcomes = contained_each(works, at_once, limit_s)
@@ -154,7 +154,8 @@ def _outcome(work: Callable[[], Result]) -> Outcome[Result]:
         return Outcome(None, error)
 
 
-def _size(path: str) -> int:
+def size_of(path: str) -> int:
+    """Give the size of a file; 0 if it has none, or is not there."""
     try:
         return Path(path).stat().st_size
     except (OSError, ValueError):

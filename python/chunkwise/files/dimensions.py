@@ -19,7 +19,8 @@ import h5py
 import numpy as np
 from h5py import h5a, h5d, h5r, h5s, h5t
 
-from chunkwise.files.objects import HDF5_ERRORS, Entry, address_of
+from chunkwise.files.objects import Entry, address_of
+from chunkwise.names import HDF5_ERRORS
 
 # Attributes in which HDF5 and netCDF-4 keep what is said here; netCDF-C shows them to nobody.
 HIDDEN: Final = frozenset(
@@ -89,11 +90,9 @@ class Visible:
 def scales_of(
     one: Stored, visible: Visible, elsewhere: Mapping[Hashable, Stored] = MappingProxyType({})
 ) -> Sequence[Stored | None]:
-    """Give the scale of each dimension of a dataset; None where there is none.
-
-    Scales in other groups are no dimensions that netCDF shows there; those of `elsewhere` count
-    all the same.
-    """
+    """Give the scale of each dimension of a dataset; None where there is none."""
+    # Scales in other groups are no dimensions that netCDF shows there; those of `elsewhere` count
+    # all the same.
     rank = len(one.shape)
     if rank and len(one.numbers) == rank:
         numbered = [visible.numbered.get(number) for number in one.numbers]
@@ -217,10 +216,8 @@ def stored_of(name: str, dataset: h5d.DatasetID, address: Hashable) -> Stored:
 
 
 def is_scale(dataset: h5d.DatasetID) -> bool:
-    """Tell whether a dataset is itself a dimension scale.
-
-    As H5DSis_scale, which trusts the length of a damaged attribute, and may end the process.
-    """
+    """Tell whether a dataset is itself a dimension scale."""
+    # As H5DSis_scale, which trusts the length of a damaged attribute, and may end the process.
     try:
         if not h5a.exists(dataset, _CLASS):
             return False
@@ -238,11 +235,9 @@ def is_scale(dataset: h5d.DatasetID) -> bool:
 
 
 def attached_scales(dataset: h5d.DatasetID) -> Iterator[h5d.DatasetID | None]:
-    """Open the last scale of each dimension, as netCDF-C does; nothing without scales.
-
-    H5DSiterate_scales would do, but it trusts the attribute to have an element for each
-    dimension, and ends the process where it has fewer.
-    """
+    """Open the last scale of each dimension, as netCDF-C does; nothing without scales."""
+    # H5DSiterate_scales would do, but it trusts the attribute to have an element for each
+    # dimension, and ends the process where it has fewer.
     try:
         if not h5a.exists(dataset, _LIST):
             return

@@ -10,6 +10,7 @@ owner or links differ too and so explain the change.
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,9 @@ from chunkwise import system
 # A file up to this many bytes is compared whole; a larger one by blocks of as many bytes.
 WHOLE_NBYTES = 256 << 10
 BLOCK_NBYTES = 4 << 10
+# Systems keep times by their clock's tick, 10 ms at most; some file systems by whole seconds.
+_TICK_NS = 20_000_000
+_SECOND_NS = 1_000_000_000
 
 
 class Identity(NamedTuple):
@@ -38,6 +42,20 @@ class Identity(NamedTuple):
             status.st_ctime_ns,
             (status.st_mode, status.st_uid, status.st_gid, status.st_nlink),
         )
+
+    @classmethod
+    def settled(cls, path: Path) -> Identity:
+        """Look at a file when any later change of it will show in its times."""
+        # A file that was changed within the same tick of the clock once more would look the same.
+        # So this waits until that tick is over: mostly no time at all.
+        identity = cls.of(path.stat())
+        coarse = identity.changed_ns % _SECOND_NS == 0
+        rest_ns = identity.changed_ns + (2 * _SECOND_NS if coarse else _TICK_NS) - time.time_ns()
+        # A clock that is far ahead, of another machine, is not waited for.
+        if 0 < rest_ns <= 2 * _SECOND_NS:
+            time.sleep(rest_ns / _SECOND_NS)
+            return cls.of(path.stat())
+        return identity
 
     def may_be(self, other: Identity) -> bool:
         """Whether the file may be unchanged, so that its bytes have to be looked at."""

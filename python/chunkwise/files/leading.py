@@ -19,8 +19,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from h5py import h5f, h5g, h5l, h5o, h5p
 
 from chunkwise.errors import LeadsOutsideError, UsageError
-from chunkwise.files.objects import HDF5_ERRORS, decode_name
-from chunkwise.names import printable
+from chunkwise.names import HDF5_ERRORS, decode_name, printable
 
 External: TypeAlias = Literal["none", "folder", "anywhere"]
 EXTERNAL: Final[tuple[str, ...]] = get_args(External)
@@ -179,10 +178,8 @@ def places(name: str, own: Path, variable: str, prefix: str = "") -> Iterator[Pa
 
 
 def name_of_source(name: str, number: int | None = None) -> str | None:
-    """Spell out the name of a virtual dataset's source; None if HDF5 takes it for no name.
-
-    ``%b`` stands for a number, and ``%%`` for a percent sign (H5D_virtual_parse_source_name).
-    """
+    """Spell out the name of a virtual dataset's source; None if HDF5 takes it for no name."""
+    # ``%b`` stands for a number, and ``%%`` for a percent sign (H5D_virtual_parse_source_name).
     known = {"%": "%"} if number is None else {"%": "%", "b": str(number)}
     made, *rest = _PERCENT.split(name)
     if not all(one in known for one in rest[::2]):

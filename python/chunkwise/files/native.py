@@ -15,10 +15,8 @@ from chunkwise._lib import library
 
 
 def open_metadata(file: h5py.File) -> _native.Metadata | None:
-    """Read the bytes of an open file; None where libhdf5 has to, such as one written to.
-
-    It stays open in libhdf5, which keeps others, and this process, from writing to it.
-    """
+    """Read the bytes of an open file; None where libhdf5 has to, such as one written to."""
+    # It stays open in libhdf5, which keeps others, and this process, from writing to it.
     with phil:
         identifier = file.id
         driver = identifier.get_access_plist().get_driver()

@@ -22,32 +22,14 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import h5py
-from h5py import h5, h5a, h5d, h5g, h5i, h5l, h5o
+from h5py import h5, h5a, h5d, h5g, h5i, h5l, h5o, h5p, h5t
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason, printable
+from chunkwise.names import HDF5_ERRORS, decode_name, hdf5_reason
 
 if TYPE_CHECKING:
     from chunkwise.files.causes import Cause
-
-__all__ = [
-    "HDF5_ERRORS",
-    "Address",
-    "Entry",
-    "Kind",
-    "address_of",
-    "decode_name",
-    "encode_name",
-    "hdf5_reason",
-    "header_address",
-    "names_of",
-    "open_at",
-    "printable",
-    "some_names",
-    "walk",
-    "walk_datasets",
-]
 
 Kind = Literal[
     "group",
@@ -367,6 +349,18 @@ def decode_attributes(identifier: Any) -> None:
     # releases entries of a table that it has not filled yet; looking for one by name decodes the
     # same headers, with no such table.
     h5a.exists(identifier, _NO_ATTRIBUTE)
+
+
+def attribute_names(identifier: Any, *, created: bool = False) -> list[bytes]:
+    """List an open object's attributes by name, or as they were `created` if it keeps that."""
+    decode_attributes(identifier)
+    index = h5.INDEX_NAME
+    if created and not isinstance(identifier, h5t.TypeID):
+        flags = identifier.get_create_plist().get_attr_creation_order()
+        index = h5.INDEX_CRT_ORDER if flags & h5p.CRT_ORDER_TRACKED else index
+    names: list[bytes] = []
+    h5a.iterate(identifier, names.append, index_type=index)
+    return names
 
 
 def names_of(identifier: Any) -> int:

@@ -37,31 +37,18 @@ from chunkwise.errors import (
     like,
 )
 from chunkwise.files.formats import is_zarr, what_it_is
-from chunkwise.files.objects import (
+from chunkwise.files.objects import walk, walk_datasets
+from chunkwise.files.superblock import read_superblock
+from chunkwise.names import (
     HDF5_ERRORS,
     decode_name,
     encode_name,
     hdf5_reason,
+    is_url,
     printable,
-    walk,
-    walk_datasets,
+    shown_url,
 )
-from chunkwise.files.superblock import read_superblock
-from chunkwise.names import is_url, shown_url
 from chunkwise.words import counted
-
-__all__ = [
-    "as_file",
-    "find_dataset",
-    "full_name",
-    "has_variable_length",
-    "hint",
-    "is_plain",
-    "largest",
-    "make_h5",
-    "open_h5",
-    "walk_datasets",
-]
 
 # A mistyped name must not cost minutes on a file of a million objects.
 _NAMES_SEARCHED = 20_000
@@ -180,10 +167,8 @@ def find_dataset(file: h5py.File, name: str) -> h5py.Dataset:
 
 
 def largest(file: h5py.File) -> h5py.Dataset:
-    """Choose the dataset whose reading is worth measuring: the largest of those with chunks.
-
-    Without any, the largest of all.
-    """
+    """Choose the dataset whose reading is worth measuring: the largest of those with chunks."""
+    # Without any, the largest of all.
     found: tuple[bool, int, h5py.Dataset] | None = None
     others: Counter[str] = Counter()
     for entry in walk(file, references=False):

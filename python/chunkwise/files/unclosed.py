@@ -29,9 +29,9 @@ from h5py import h5f
 
 from chunkwise import _native, system
 from chunkwise.errors import BusyError, UnclosedFileError
-from chunkwise.files.objects import HDF5_ERRORS
 from chunkwise.files.opening import open_h5
 from chunkwise.files.superblock import read_superblock
+from chunkwise.names import HDF5_ERRORS
 
 # The largest that the operating system knows (off_t).
 _LAST_OFFSET: Final = (1 << 63) - 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -17,9 +16,8 @@ from chunkwise.names import printable
 from chunkwise.repacking.folder import FileResult
 from chunkwise.repacking.render import file_line as repacked_line
 from chunkwise.repacking.render import shortened, verified_words
-from chunkwise.words import counted, format_seconds, format_speed
+from chunkwise.words import counted, format_seconds, format_speed, wrapped
 
-_WIDTH = 80
 # A file of thousands is for --json.
 _SHOWN = 20
 _PATH_WIDTH = 24
@@ -28,7 +26,7 @@ _PATH_WIDTH = 24
 def lines(fixed: Fixed) -> Iterator[str]:
     """Print what became of one file."""
     if fixed.outcome == "nothing to mend":
-        yield from _wrapped(f"{printable(fixed.source)}: {_nothing(fixed)}")
+        yield from wrapped(f"{printable(fixed.source)}: {_nothing(fixed)}")
         yield from _left(fixed.left, "No layout mends")
         return
     planned = fixed.outcome == "planned"
@@ -74,12 +72,12 @@ def _nothing(fixed: Fixed) -> str:
 
 def _changes(fixed: Fixed) -> Iterator[str]:
     for change in fixed.changes[:_SHOWN]:
-        yield from _wrapped(f"{printable(change.path)}  ({', '.join(change.why)})")
+        yield from wrapped(f"{printable(change.path)}  ({', '.join(change.why)})")
         yield from _change(change)
     if len(fixed.changes) > _SHOWN:
         yield f"and {len(fixed.changes) - _SHOWN:,} more datasets (--json lists all)"
     if fixed.why:
-        yield from _wrapped(f"the file as a whole  ({', '.join(fixed.why)})")
+        yield from wrapped(f"the file as a whole  ({', '.join(fixed.why)})")
         yield f"    {_of_file(fixed.layout or AS_IT_IS)}"
 
 
@@ -140,20 +138,20 @@ def _gains(fixed: Fixed) -> Iterator[str]:
     if caches:
         marked = " and ".join(map(format_size, caches))
         said = f"* with a chunk cache of {marked}, that of the readers whom findings are about"
-        yield from _wrapped(said, "  ")
+        yield from wrapped(said, "  ")
     if measured:
         yield from _how(fixed)
     if any(gain.promised_times is not None for gain in shown):
         said = f"the model, which is mostly right within a factor of {WITHIN:g}"
-        yield from _wrapped(f"promised by {said}" if measured else f"by {said}", "  ")
+        yield from wrapped(f"promised by {said}" if measured else f"by {said}", "  ")
     unasked = sum(gain.times is None and gain.reason is None for gain in fixed.gains)
     if measured and unasked:
         said = f"{counted(unasked, 'more pattern')} not measured, which the model promises less of"
-        yield from _wrapped(f"{said}; a longer --budget measures more", "  ")
+        yield from wrapped(f"{said}; a longer --budget measures more", "  ")
     for gain in fixed.gains:
         if gain.reason is not None:
             said = f"{printable(gain.path)} {gain.pattern} was not measured: {gain.reason}"
-            yield from _wrapped(said, "  ")
+            yield from wrapped(said, "  ")
     yield ""
 
 
@@ -189,7 +187,7 @@ def _how(fixed: Fixed) -> Iterator[str]:
     said = f"medians of {min(repeats)}, measured {turns}; in brackets the least and the most"
     if any(gain.estimated for gain in fixed.gains):
         said += "; ~ is estimated from a part"
-    yield from _wrapped(said, "  ")
+    yield from wrapped(said, "  ")
 
 
 # --- the file --------------------------------------------------------------------------
@@ -211,15 +209,7 @@ def _sizes(fixed: Fixed, planned: bool) -> Iterator[str]:
         took = f" in {format_seconds(fixed.repacked.elapsed_s)}"
     yield f"{format_size(before)} -> {format_size(after or 0)}{took}{verified}"
     one, other = fixed.metadata_before, fixed.metadata_after
-    if (
-        one is not None
-        and other is not None
-        and (one.requests, one.blocks)
-        != (
-            other.requests,
-            other.blocks,
-        )
-    ):
+    if one is not None and other is not None and one != other:
         yield (
             f"opening and listing: {counted(one.requests, 'request')} -> {other.requests:,}, "
             f"in {counted(one.blocks, 'block')} of 1 MiB -> {other.blocks:,}"
@@ -230,9 +220,9 @@ def _sizes(fixed: Fixed, planned: bool) -> Iterator[str]:
     )
     if fixed.repacked is not None:
         for sentence in fixed.repacked.readers:
-            yield from _wrapped(f"readers: {sentence}")
+            yield from wrapped(f"readers: {sentence}")
         for warning in fixed.repacked.warnings:
-            yield from _wrapped(f"warning: {warning}")
+            yield from wrapped(f"warning: {warning}")
 
 
 def _left(left: Sequence[FindingRecord], word: str) -> Iterator[str]:
@@ -243,15 +233,4 @@ def _left(left: Sequence[FindingRecord], word: str) -> Iterator[str]:
         where = "the file" if first.path is None else printable(first.path)
         more = f" and {number - 1:,} more" if number > 1 else ""
         hint = "; --merge makes it the file's own data" if code == ASKED_FOR else ""
-        yield from _wrapped(f"{word}: {first.severity} {code}, {where}{more}{hint}")
-
-
-def _wrapped(text: str, indent: str = "") -> Iterator[str]:
-    yield from textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent=indent,
-        subsequent_indent=indent + "    ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+        yield from wrapped(f"{word}: {first.severity} {code}, {where}{more}{hint}")

@@ -13,6 +13,7 @@ from typing import Final
 
 from chunkwise.errors import CannotJudgeError, ChunkwiseError, CorruptDataError
 from chunkwise.files.answers import about, carry
+from chunkwise.files.identity import Identity
 from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.fixing.choose import MISMATCH, Choice, choose
 from chunkwise.fixing.measuring import Measured, questions
@@ -24,7 +25,7 @@ from chunkwise.inspection.finding import Finding
 from chunkwise.model.layout import FileLayout, Layout, as_pattern
 from chunkwise.names import printable
 from chunkwise.newfile.publish import noting_it_stays
-from chunkwise.newfile.target import ConvertedPlace, Identity, Place
+from chunkwise.newfile.target import ConvertedPlace, Place
 from chunkwise.newfile.target import choose as where
 from chunkwise.proof.conversion import as_proved_netcdf4
 from chunkwise.remedy.lines import examine

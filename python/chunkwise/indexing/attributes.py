@@ -10,8 +10,8 @@ import numpy as np
 from h5py import h5a
 
 from chunkwise.files.dimensions import HIDDEN
-from chunkwise.files.objects import HDF5_ERRORS, decode_name, hdf5_reason
-from chunkwise.inspection.attributes import attribute_names
+from chunkwise.files.objects import attribute_names
+from chunkwise.names import HDF5_ERRORS, decode_name, hdf5_reason
 
 NO_JSON: Final = "an attribute of a type that JSON has not"
 FILL: Final = "_FillValue"

@@ -12,12 +12,12 @@ from h5py import h5a
 
 from chunkwise.errors import CorruptDataError
 from chunkwise.files.dimensions import NOT_ITS_COORDINATE, Named, all_named
-from chunkwise.files.objects import HDF5_ERRORS, Entry, encode_name, hdf5_reason, walk
+from chunkwise.files.objects import Entry, walk
 from chunkwise.indexing.arrays import UnfitError, Variable
 from chunkwise.indexing.attributes import DIMENSIONS, FILL, attributes_of, wider
 from chunkwise.indexing.records import LeftOut
 from chunkwise.indexing.variables import Limits, variable_of
-from chunkwise.names import printable
+from chunkwise.names import HDF5_ERRORS, encode_name, hdf5_reason, printable
 
 GROUP: Final = {"zarr_format": 2}
 _LINKS: Final = {

@@ -13,7 +13,6 @@ from h5py import h5d
 from chunkwise.errors import ChunkwiseError
 from chunkwise.file import wrap
 from chunkwise.files.leading import External
-from chunkwise.files.objects import HDF5_ERRORS
 from chunkwise.indexing.arrays import (
     UnfitError,
     Variable,
@@ -23,6 +22,7 @@ from chunkwise.indexing.arrays import (
     stated_fill,
 )
 from chunkwise.inspection.collect import extent_of
+from chunkwise.names import HDF5_ERRORS
 
 # Less than this is not worth a codec.
 _COMPRESSED_FROM: Final = 1024

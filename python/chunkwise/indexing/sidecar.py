@@ -11,11 +11,11 @@ from h5py import h5d
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import ChunkwiseError, FileChangedError
-from chunkwise.files.objects import HDF5_ERRORS, Entry, hdf5_reason, header_address, walk
+from chunkwise.files.objects import Entry, header_address, walk
 from chunkwise.handles.sidecar import Content, Part, head_of, header_sum
 from chunkwise.indexing.contents import damaged_root
 from chunkwise.indexing.records import LeftOut
-from chunkwise.names import printable
+from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
 
 # Called with the number of chunks written so far.
 Progress = Callable[[int], None]

@@ -15,7 +15,6 @@ from h5py import h5d, h5t
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.files.leading import External
-from chunkwise.files.objects import HDF5_ERRORS, hdf5_reason
 from chunkwise.files.stored import read_box
 from chunkwise.grammar import Shape
 from chunkwise.grammar.boxes import Box, boxes, chunk_at, chunk_counts
@@ -23,6 +22,7 @@ from chunkwise.indexing.arrays import UnfitError, Variable, array_of, dtype_of, 
 from chunkwise.indexing.codecs import codecs_of
 from chunkwise.indexing.inlining import inlined
 from chunkwise.inspection.collect import extent_of, layout_of
+from chunkwise.names import HDF5_ERRORS, hdf5_reason
 
 # A contiguous dataset is cut into pieces of whole rows of at most this many bytes, if possible.
 PIECE_NBYTES: Final = 64 << 20

@@ -11,15 +11,8 @@ from typing import Any
 
 from h5py import h5a
 
-from chunkwise.files.objects import HDF5_ERRORS, decode_attributes, hdf5_reason
-
-
-def attribute_names(identifier: Any) -> list[bytes]:
-    """List the names of an open object's attributes."""
-    decode_attributes(identifier)
-    listed: list[bytes] = []
-    h5a.iterate(identifier, listed.append)
-    return listed
+from chunkwise.files.objects import attribute_names
+from chunkwise.names import HDF5_ERRORS, hdf5_reason
 
 
 def unreadable_attributes(identifier: Any) -> tuple[str, ...]:

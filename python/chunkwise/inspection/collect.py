@@ -20,14 +20,7 @@ from chunkwise.errors import CorruptDataError, LeadsOutsideError
 from chunkwise.files.causes import cause_of, has_checksum
 from chunkwise.files.dimensions import is_scale
 from chunkwise.files.leading import Bounds
-from chunkwise.files.objects import (
-    HDF5_ERRORS,
-    Address,
-    Entry,
-    decode_name,
-    encode_name,
-    hdf5_reason,
-)
+from chunkwise.files.objects import Address, Entry
 from chunkwise.files.opening import has_variable_length
 from chunkwise.files.stored import read_fill
 from chunkwise.grammar import Pipeline
@@ -36,6 +29,7 @@ from chunkwise.inspection.datatypes import byte_order, describe
 from chunkwise.inspection.dimensions import dimension_names
 from chunkwise.inspection.facts import ChunkFacts, DatasetFacts, Layout, ObjectFacts
 from chunkwise.inspection.sources import places, sources
+from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason
 from chunkwise.verdicts import Verdict
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from h5py import h5t
 
-from chunkwise.files.objects import decode_name
+from chunkwise.names import decode_name
 from chunkwise.words import counted
 
 ByteOrder = Literal["little", "big", "vax", "mixed"]

@@ -14,8 +14,8 @@ import h5py
 from h5py import h5a, h5d, h5i
 
 from chunkwise.files.dimensions import attached_scales, is_scale
-from chunkwise.files.objects import HDF5_ERRORS, Address, address_of, decode_name
-from chunkwise.names import printable
+from chunkwise.files.objects import Address, address_of
+from chunkwise.names import HDF5_ERRORS, decode_name, printable
 
 # Where the CF conventions name the coordinates of a variable, and the bounds of its cells.
 _CF: Final = (b"coordinates", b"bounds")

@@ -14,7 +14,7 @@ from typing import Final
 from h5py import h5pl
 
 from chunkwise.files import filters
-from chunkwise.files.objects import HDF5_ERRORS, printable
+from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.remedy.fix import Fix
 from chunkwise.remedy.lines import bring_filter, import_filter, install
 from chunkwise.words import counted

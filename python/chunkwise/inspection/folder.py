@@ -19,12 +19,11 @@ from chunkwise.errors import ChunkwiseError, FileFormatError, NotADatasetError
 from chunkwise.files.causes import verdict_of
 from chunkwise.files.contained import Outcome
 from chunkwise.files.formats import is_zarr
-from chunkwise.files.objects import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.files.opening import find_dataset, full_name, open_h5
 from chunkwise.inspection.facts import VERSION, FileFacts
 from chunkwise.inspection.finding import SEVERITIES, Finding, Severity, grouped, without
 from chunkwise.inspection.records import plain
-from chunkwise.names import is_url, shown_url
+from chunkwise.names import HDF5_ERRORS, hdf5_reason, is_url, printable, shown_url
 from chunkwise.verdicts import Verdict, worst_verdict
 
 CANNOT_OPEN = "cannot-open"

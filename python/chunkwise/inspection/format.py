@@ -11,9 +11,10 @@ from h5py import h5f, h5o, h5t
 
 from chunkwise import _native, system
 from chunkwise.files.native import open_metadata
-from chunkwise.files.objects import HDF5_ERRORS, address_of, encode_name, header_address
+from chunkwise.files.objects import address_of, header_address
 from chunkwise.files.superblock import read_superblock
 from chunkwise.inspection.facts import FormatFacts, ObjectFacts
+from chunkwise.names import HDF5_ERRORS, encode_name
 
 _STRATEGIES: Final = {
     h5f.FSPACE_STRATEGY_FSM_AGGR: "fsm_aggr",

@@ -23,7 +23,7 @@ from chunkwise.files.answers import keep_samples, kept, kept_samples
 from chunkwise.files.around import Surroundings
 from chunkwise.files.mended import Mended, early_end, open_mended, refused
 from chunkwise.files.native import damaged_metadata, open_metadata
-from chunkwise.files.objects import HDF5_ERRORS, Entry, encode_name, walk
+from chunkwise.files.objects import Entry, walk
 from chunkwise.files.opening import find_dataset, full_name
 from chunkwise.files.stored import data_end
 from chunkwise.files.unclosed import open_readable
@@ -39,7 +39,7 @@ from chunkwise.inspection.sampling import choose, take_sample
 from chunkwise.model.purpose import NO_SIGNS, Axis, Kind, Signs, purpose
 from chunkwise.model.readers import Reader, everyone, reader
 from chunkwise.model.traffic import Pattern
-from chunkwise.names import is_url, printable, shown_url
+from chunkwise.names import HDF5_ERRORS, encode_name, is_url, printable, shown_url
 from chunkwise.patterns import question
 from chunkwise.patterns import stated as patterns_of
 from chunkwise.remote.opening import open_url

@@ -15,20 +15,12 @@ from h5py import h5d
 
 from chunkwise import _native
 from chunkwise.errors import ChunkwiseError, UsageError
-from chunkwise.files.objects import (
-    HDF5_ERRORS,
-    Entry,
-    Kind,
-    decode_name,
-    hdf5_reason,
-    printable,
-    walk,
-)
+from chunkwise.files.objects import Entry, Kind, attribute_names, walk
 from chunkwise.files.unclosed import open_readable
 from chunkwise.handles.pending import flush_beside
-from chunkwise.inspection.attributes import attribute_names
 from chunkwise.inspection.collect import extent_of
 from chunkwise.inspection.native import dtype_of, type_of
+from chunkwise.names import HDF5_ERRORS, decode_name, hdf5_reason, printable
 
 
 class ListedObject(NamedTuple):

@@ -26,6 +26,7 @@ from chunkwise.inspection import collect
 from chunkwise.inspection.datatypes import ByteOrder, byte_order, describe
 from chunkwise.inspection.dimensions import short
 from chunkwise.inspection.facts import DatasetFacts, MetadataFacts, ObjectFacts
+from chunkwise.names import HDF5_ERRORS, encode_name
 
 # What H5Tencode writes before the message of a type.
 _ENCODED: Final = b"\x03\x00"
@@ -63,7 +64,7 @@ def listed(file: h5py.File) -> Listed | None:
         return None
     try:
         return _listed(file, found)
-    except objects.HDF5_ERRORS:
+    except HDF5_ERRORS:
         # Something that libhdf5 refuses, and the walk has words for it.
         return None
 
@@ -99,9 +100,9 @@ def _entry(
 ) -> objects.Entry:
     """What the walk meets under a name, opened."""
     if kind in ("soft_link", "external_link"):
-        group = h5o.open(file.id, objects.encode_name(path.rpartition("/")[0] or "/"))
+        group = h5o.open(file.id, encode_name(path.rpartition("/")[0] or "/"))
         return objects.Entry(path, depth, kind, target=target, group=group)
-    return objects.Entry(path, depth, kind, h5o.open(file.id, objects.encode_name(path)))
+    return objects.Entry(path, depth, kind, h5o.open(file.id, encode_name(path)))
 
 
 def _by_address(file: h5py.File, paths: Mapping[int, str]) -> dict[objects.Address, str]:
@@ -179,7 +180,7 @@ def type_of(message: bytes) -> StoredType | None:
         plain = dtype if words in _NUMBERS else None
         order, nbytes = byte_order(datatype), datatype.get_size()
         return StoredType(words, order, nbytes, has_variable_length(datatype), dtype, plain)
-    except objects.HDF5_ERRORS:
+    except HDF5_ERRORS:
         return None
 
 
@@ -188,7 +189,7 @@ def dtype_of(datatype: h5t.TypeID) -> np.dtype[Any] | None:
     try:
         found: np.dtype[Any] = datatype.dtype
         return found
-    except objects.HDF5_ERRORS:
+    except HDF5_ERRORS:
         return None
 
 

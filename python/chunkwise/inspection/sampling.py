@@ -22,9 +22,9 @@ from h5py import h5d, h5s, h5t
 from h5py._objects import phil
 
 from chunkwise._lib import library
-from chunkwise.files.objects import HDF5_ERRORS
 from chunkwise.grammar import Pipeline
 from chunkwise.inspection.facts import ChunkFacts, DatasetFacts, Encoding, ObjectFacts, SampleFacts
+from chunkwise.names import HDF5_ERRORS
 
 Bytes = npt.NDArray[np.uint8]
 

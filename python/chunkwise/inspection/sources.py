@@ -18,8 +18,8 @@ from h5py import h5d, h5f, h5i, h5o, h5p
 
 from chunkwise.files.leading import Bounds, is_series, name_of_source
 from chunkwise.files.leading import places as places
-from chunkwise.files.objects import HDF5_ERRORS, decode_name, encode_name, hdf5_reason
 from chunkwise.inspection.facts import Source, TooShort
+from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason
 from chunkwise.verdicts import Verdict
 from chunkwise.words import counted
 

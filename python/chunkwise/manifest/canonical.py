@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from h5py import h5t
 
-from chunkwise.files.objects import decode_name
 from chunkwise.files.references import Paths
-from chunkwise.names import encode_name
+from chunkwise.names import decode_name, encode_name
 
 Array = npt.NDArray[Any]
 

@@ -25,17 +25,16 @@ from chunkwise.dataset import Dataset
 from chunkwise.errors import CannotJudgeError, ChunkwiseError
 from chunkwise.file import wrap
 from chunkwise.files.leading import External
-from chunkwise.files.objects import Entry, decode_name, walk
+from chunkwise.files.objects import Entry, attribute_names, walk
 from chunkwise.files.opening import is_plain
 from chunkwise.files.references import Paths
 from chunkwise.files.stored import read_attribute, read_box, written_boxes
 from chunkwise.grammar import Shape, format_size
 from chunkwise.grammar.boxes import Box
-from chunkwise.inspection.attributes import attribute_names
 from chunkwise.manifest.canonical import canonical, element_nbytes, is_exact, type_text
 from chunkwise.manifest.manifest import FileManifest, Known
 from chunkwise.manifest.tiles import Tiles, boxes
-from chunkwise.names import HDF5_ERRORS, hdf5_reason
+from chunkwise.names import HDF5_ERRORS, decode_name, hdf5_reason
 from chunkwise.words import counted
 
 Beat = Callable[[int], None]

@@ -18,10 +18,10 @@ from functools import cached_property
 from typing import Any, Final, Literal
 
 from chunkwise.errors import UsageError
-from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape
 from chunkwise.measure.saved import Sample, Saved
 from chunkwise.measure.verdict import THRESHOLD, Verdict, Word, check_threshold, verdict
+from chunkwise.names import printable
 
 FailOn = Literal["slower", "different", "none"]
 

@@ -11,12 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from chunkwise.cells import Hung
-from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.measure.compare import ORDER, Comparison, Match
 from chunkwise.measure.saved import AS_STORED, PARAMETERS, Sample, Saved
 from chunkwise.measure.tables import plain_table, say
 from chunkwise.measure.verdict import CONFIDENCE, FACTOR_OF_FEW, FEWEST
+from chunkwise.names import printable
 from chunkwise.words import counted, format_seconds, format_speed, three_digits
 
 JSON_FORMAT: Final = "chunkwise-compare"

@@ -7,13 +7,12 @@ import textwrap
 from rich.console import Console
 from rich.text import Text
 
-from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.measure import tables
 from chunkwise.measure.explain import explain
 from chunkwise.measure.results import Advice, Cell, Results
 from chunkwise.measure.variants import Variant, stored
-from chunkwise.names import printable_lines
+from chunkwise.names import printable, printable_lines
 from chunkwise.trials.readers import COMPILED
 from chunkwise.trials.trial import Operation
 from chunkwise.words import LAYOUTS, counted

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from chunkwise.errors import UsageError
-from chunkwise.files.objects import printable
 from chunkwise.measure import store
 from chunkwise.measure.verdict import worked
+from chunkwise.names import printable
 from chunkwise.trials.trial import BOUNDS, FACTS, Measurement, Trial
 
 FORMAT: Final = "chunkwise-bench"

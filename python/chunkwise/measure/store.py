@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from chunkwise.errors import UsageError
 from chunkwise.files.identity import sample_of
-from chunkwise.files.objects import printable
 from chunkwise.measure.target import Target
+from chunkwise.names import printable
 from chunkwise.trials.trial import BOUNDS, Measurement, Trial, from_worker
 
 FORMAT: Final = "chunkwise-bench-trials"

@@ -21,7 +21,7 @@ from chunkwise import grammar
 from chunkwise.errors import CannotJudgeError, UsageError
 from chunkwise.files.causes import unread
 from chunkwise.files.filters import missing_filter
-from chunkwise.files.objects import HDF5_ERRORS, printable, walk
+from chunkwise.files.objects import walk
 from chunkwise.files.opening import (
     find_dataset,
     full_name,
@@ -30,6 +30,7 @@ from chunkwise.files.opening import (
     open_h5,
 )
 from chunkwise.files.stored import stored_nbytes
+from chunkwise.names import HDF5_ERRORS, printable
 
 # With more objects than this, some filters are not examined: it would take seconds.
 _MOST_OBJECTS = 20_000

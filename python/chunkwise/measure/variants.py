@@ -26,13 +26,13 @@ from chunkwise.files.answers import kept_chunks
 from chunkwise.files.around import Surroundings
 from chunkwise.files.durable import free_nbytes
 from chunkwise.files.filters import missing_filter
-from chunkwise.files.objects import HDF5_ERRORS, encode_name, hdf5_reason
 from chunkwise.files.opening import find_dataset, open_h5
 from chunkwise.grammar import Pipeline, format_shape, format_size, parse_shape
 from chunkwise.measure import netcdf3
 from chunkwise.measure.target import Target, look
 from chunkwise.model.chunk_shape import Present, suited_chunk
 from chunkwise.model.layout import Layout
+from chunkwise.names import HDF5_ERRORS, encode_name, hdf5_reason
 from chunkwise.patterns import Access, as_stated, question
 from chunkwise.patterns.around import chunk_by_names
 from chunkwise.trials.formats import FORMATS, NETCDF4, is_netcdf3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from typing import Any, Final, NamedTuple
@@ -13,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from h5py import h5t
 
+from chunkwise import system
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.grammar import Effort, Shape
 from chunkwise.grammar.boxes import Box, runs
@@ -176,17 +176,12 @@ class Contiguous:
         for run in runs(box, self.shape):
             raw = np.ascontiguousarray(part[run.within(box).slices]).reshape(-1).view(np.uint8)
             at = self._offset + sum(int(s) * a for s, a in zip(strides, run.start, strict=True))
-            self._pwrite(raw.data, at)
-
-    def _pwrite(self, data: memoryview, at: int) -> None:
-        try:
-            while data.nbytes:
-                done = os.pwrite(self._descriptor, data, at)
-                data, at = data[done:], at + done
-        except OSError as wrong:
-            raise CannotWriteError(
-                f"{self._label}: cannot be written: {wrong.strerror or wrong}"
-            ) from wrong
+            try:
+                system.pwrite_all(self._descriptor, raw.data, at)
+            except OSError as wrong:
+                raise CannotWriteError(
+                    f"{self._label}: cannot be written: {wrong.strerror or wrong}"
+                ) from wrong
 
     def flush(self) -> None:
         """There is no pending data."""

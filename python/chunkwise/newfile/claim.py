@@ -26,6 +26,7 @@ from typing import Final
 
 from chunkwise import system
 from chunkwise.errors import CannotWriteError, UsageError, like
+from chunkwise.files.identity import Identity
 from chunkwise.names import printable
 from chunkwise.newfile.target import Place, writing_to
 
@@ -95,7 +96,7 @@ class Claim:
         """Make a file in the work folder; gives a descriptor for writing."""
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | system.SAFELY
         descriptor = system.open_at(self.folder, name, flags)
-        self._own.add(_identity(os.fstat(descriptor)))
+        self._own.add(Identity.of(os.fstat(descriptor)).file)
         return descriptor
 
     def open(self, name: str) -> int:
@@ -114,7 +115,7 @@ class Claim:
     def adopt(self) -> None:
         """Take what is in the locked work folder for this run's, or an earlier one's."""
         there = (_look(name, self.folder) for name in (LOCK, *_own_names(self.folder)))
-        self._own |= {_identity(found) for found in there if found is not None}
+        self._own |= {Identity.of(found).file for found in there if found is not None}
 
     def has_partial(self) -> bool:
         """Return whether the partial file is there."""
@@ -169,7 +170,7 @@ class Claim:
     def _remove(self, name: str) -> None:
         """Remove a file from the work folder, if it is an own one."""
         found = _look(name, self.folder)
-        if found is not None and _identity(found) in self._own:
+        if found is not None and Identity.of(found).file in self._own:
             system.unlink_at(self.folder, name)
 
 
@@ -343,10 +344,6 @@ def _look(name: str, folder: int) -> os.stat_result | None:
         return system.stat_at(folder, name)
     except FileNotFoundError:
         return None
-
-
-def _identity(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
 
 
 def _is_own(name: str) -> bool:

@@ -31,12 +31,14 @@ from chunkwise.newfile.target import writing_to
 # Rows of numbers, and one column.
 Table = npt.NDArray[np.uint64]
 
-_BOUNDS: Final = {
+# How HDF5 names the versions of the format that bound a file.
+LIBVER: Final = {
     "earliest": "LIBVER_EARLIEST",
     "v108": "LIBVER_V18",
     "v110": "LIBVER_V110",
     "v112": "LIBVER_V112",
     "v114": "LIBVER_V114",
+    "v200": "LIBVER_V200",
     "latest": "LIBVER_LATEST",
 }
 _RECORD: Final = np.dtype([("address", "u8"), ("stored_nbytes", "u8"), ("filter_mask", "u4")])
@@ -64,22 +66,14 @@ class _Accountant(Positioned):
         return self._dummy[:nbytes].data
 
     def write(self, given: Any) -> int:
-        data = memoryview(given).cast("B")
-        begin, at = self._begin, self.position
-        if begin:
-            place = np.frombuffer(data, np.uint8).ctypes.data
-            if begin <= place < begin + self._dummy.nbytes:
-                self.placed = at
-                self.position = at + data.nbytes
-                return data.nbytes
-        if self.given_up:
-            self.position = at + data.nbytes
-            return data.nbytes
-        while data.nbytes:
-            done = system.pwrite(self._descriptor, data, at)
-            data, at = data[done:], at + done
+        data, at = memoryview(given).cast("B"), self.position
+        place = np.frombuffer(data, np.uint8).ctypes.data if self._begin else -1
+        if self._begin <= place < self._begin + self._dummy.nbytes:
+            self.placed = at
+        elif not self.given_up:
+            system.pwrite_all(self._descriptor, data, at)
         self.position = at + data.nbytes
-        return memoryview(given).nbytes
+        return data.nbytes
 
     def readinto(self, given: Any) -> int:
         data = memoryview(given).cast("B")
@@ -299,7 +293,7 @@ def access_list(libver: str | tuple[str, str] | None = None) -> Any:
     pair = ("earliest", "latest") if libver is None else libver
     low, high = (pair, "latest") if isinstance(pair, str) else pair
     for one in (low, high):
-        if one not in _BOUNDS or not hasattr(h5f, _BOUNDS[one]):
-            raise UsageError(f"libver {shown(libver)}: write one of {', '.join(_BOUNDS)}, or two")
-    fapl.set_libver_bounds(getattr(h5f, _BOUNDS[low]), getattr(h5f, _BOUNDS[high]))
+        if one not in LIBVER or not hasattr(h5f, LIBVER[one]):
+            raise UsageError(f"libver {shown(libver)}: write one of {', '.join(LIBVER)}, or two")
+    fapl.set_libver_bounds(getattr(h5f, LIBVER[low]), getattr(h5f, LIBVER[high]))
     return fapl

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import stat
-import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,6 +29,7 @@ from chunkwise.errors import (
     like,
 )
 from chunkwise.files.contained import contained
+from chunkwise.files.identity import Identity
 from chunkwise.files.mended import early_end, mended
 from chunkwise.files.netcdf3 import is_netcdf3, require_netcdf
 from chunkwise.files.opening import refuse_url
@@ -37,43 +37,6 @@ from chunkwise.files.unclosed import is_unclosed, open_readable
 from chunkwise.names import printable, system_reason
 
 _LONGEST_NAME: Final = 100
-# Systems keep times by their clock's tick, 10 ms at most; some file systems by whole seconds.
-_TICK_NS: Final = 20_000_000
-_SECOND_NS: Final = 1_000_000_000
-
-
-@dataclass(frozen=True)
-class Identity:
-    """What shows whether a file is still the same one, unchanged."""
-
-    # A program can restore size and time of modification after it wrote; the time of change
-    # (``ctime``) is the system's, and no program sets it.
-
-    device: int
-    inode: int
-    nbytes: int
-    modified_ns: int
-    changed_ns: int
-
-    @classmethod
-    def of(cls, path: Path) -> Identity:
-        """Look at a file, or through a link."""
-        found = path.stat()
-        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-
-    @classmethod
-    def settled(cls, path: Path) -> Identity:
-        """Look at a file when any later change of it will show in its times."""
-        # A file that was changed within the same tick of the clock once more would look the same.
-        # So this waits until that tick is over: mostly no time at all.
-        identity = cls.of(path)
-        coarse = identity.changed_ns % _SECOND_NS == 0
-        rest_ns = identity.changed_ns + (2 * _SECOND_NS if coarse else _TICK_NS) - time.time_ns()
-        # A clock that is far ahead, of another machine, is not waited for.
-        if 0 < rest_ns <= 2 * _SECOND_NS:
-            time.sleep(rest_ns / _SECOND_NS)
-            return cls.of(path)
-        return identity
 
 
 @dataclass(frozen=True)
@@ -114,7 +77,7 @@ class Place:
     def require_unchanged(self) -> None:
         """Raise FileChangedError if something wrote to the source since the work began."""
         try:
-            same = Identity.of(self.source) == self.identity
+            same = Identity.of(self.source.stat()) == self.identity
         except OSError:
             same = False
         if not same:
@@ -155,7 +118,7 @@ class NewFile(Place):
         goal, said = Path(os.path.realpath(target)), os.fspath(target)
         _check_target(goal, None, said, overwrite, remedy)
         _require_writable(goal.parent, said)
-        nothing = Identity(0, 0, 0, 0, 0)
+        nothing = Identity((0, 0), (0, 0), 0, ())
         return cls(goal, goal, nothing, said, replaces=overwrite, remedy=remedy)
 
     def permissions(self) -> int:

@@ -30,13 +30,12 @@ from chunkwise.files.dimensions import (
     stored_of,
 )
 from chunkwise.files.netcdf3 import as_netcdf4
-from chunkwise.files.objects import address_of, decode_name
+from chunkwise.files.objects import address_of, attribute_names
 from chunkwise.files.opening import open_h5
 from chunkwise.files.stored import read_attribute, read_box
 from chunkwise.grammar.boxes import boxes
-from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
+from chunkwise.names import HDF5_ERRORS, decode_name, hdf5_reason, printable
 from chunkwise.proof.records import Names
-from chunkwise.proof.structure import attribute_names
 
 # Bytes of a variable that are compared at a time.
 _PART_NBYTES: Final = 32 << 20
@@ -142,7 +141,7 @@ class _Comparison:
     def _attributes(self, path: str, identifier: Any, wanted: tuple[Attribute, ...]) -> None:
         expected = [_normal(one.name) for one in wanted]
         hidden = {name.encode() for name in HIDDEN} - {*expected}
-        there = [name for name in attribute_names(identifier) if name not in hidden]
+        there = [name for name in attribute_names(identifier, created=True) if name not in hidden]
         if there != expected:
             odd = {*there} ^ {*expected}
             which = f" ({decode_name(min(odd))})" if odd else ""

@@ -19,12 +19,12 @@ from h5py import h5a, h5d, h5g, h5i, h5l, h5o, h5s, h5t
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import LibraryError
-from chunkwise.files.objects import Address, address_of, decode_name
+from chunkwise.files.objects import Address, address_of, attribute_names
 from chunkwise.files.opening import is_plain
 from chunkwise.files.references import selected
 from chunkwise.files.stored import read_attribute
 from chunkwise.grammar.boxes import Box
-from chunkwise.names import HDF5_ERRORS, hdf5_reason
+from chunkwise.names import HDF5_ERRORS, decode_name, hdf5_reason
 from chunkwise.proof.records import Allowed, Names
 from chunkwise.proof.values import numpy_type
 
@@ -214,9 +214,9 @@ class Structure:
 
     def _attribute_names(self, pair: Partners) -> list[list[bytes]]:
         """List the attributes of both objects, without those that salvage could not read."""
-        lost, theirs = self._allowed.lost, attribute_names(pair.theirs)
+        lost, theirs = self._allowed.lost, attribute_names(pair.theirs, created=True)
         try:
-            mine = attribute_names(pair.mine)
+            mine = attribute_names(pair.mine, created=True)
         except HDF5_ERRORS as error:
             if self._allowed.salvaged:
                 return [[], []]
@@ -311,24 +311,6 @@ def _extent(space: Any) -> tuple[object, ...]:
     if kind != h5s.SIMPLE:
         return (kind,)
     return kind, space.get_simple_extent_dims(), space.get_simple_extent_dims(1)
-
-
-def attribute_names(identifier: Any) -> list[bytes]:
-    """Return the names in the order of their creation if the object keeps it."""
-    h5a.exists(identifier, b"\x01")  # see files.objects.decode_attributes
-    names: list[bytes] = []
-    order = _order_of_attributes(identifier)
-    h5a.iterate(identifier, lambda name: names.append(name), index_type=order)
-    return names if order == h5py.h5.INDEX_CRT_ORDER else sorted(names)
-
-
-def _order_of_attributes(identifier: Any) -> int:
-    """Return the index by which attributes are listed."""
-    if isinstance(identifier, h5t.TypeID):
-        return int(h5py.h5.INDEX_NAME)
-    flags = identifier.get_create_plist().get_attr_creation_order()
-    tracked = flags & h5py.h5p.CRT_ORDER_TRACKED
-    return int(h5py.h5.INDEX_CRT_ORDER if tracked else h5py.h5.INDEX_NAME)
 
 
 def _fill(dcpl: Any, dtype: np.dtype[Any] | None) -> tuple[object, ...]:

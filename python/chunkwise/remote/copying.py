@@ -46,10 +46,8 @@ class Copied:
 
 @contextmanager
 def copied(url: str, begun: Callable[[int], Callable[[int], None]]) -> Iterator[Copied]:
-    """Copy a file for as long as the block lasts.
-
-    `begun` is called with the file's bytes, and gives what is called with those that have come.
-    """
+    """Copy a file for as long as the block lasts."""
+    # `begun` is called with the file's bytes, and gives what is called with those that have come.
     shown = shown_url(url)
     local = whole_copy(url, {}, shown)
     source = None if local is not None else source_of_url(url, None)

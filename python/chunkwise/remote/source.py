@@ -132,10 +132,8 @@ class RemoteBytes:
         return found
 
     def fetched(self, latency_s: float | None = None) -> Fetched | None:
-        """What was fetched so far, at a latency; None for that of the first request.
-
-        None where nothing was far away, and no latency is given.
-        """
+        """What was fetched so far, at a latency; None for that of the first request."""
+        # None where nothing was far away, and no latency is given.
         if self._store.loop is None and latency_s is None:
             return None
         measured_ns, nbytes_per_s = self.cost[0], min(self.cost[1], NBYTES_PER_S)

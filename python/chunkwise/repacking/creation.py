@@ -15,6 +15,7 @@ from chunkwise.errors import UsageError
 from chunkwise.files.superblock import read_superblock
 from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.newfile.claim import Claim
+from chunkwise.newfile.index import LIBVER
 from chunkwise.repacking.options import BOUNDS, Bound, Options
 
 # The superblock's version shows the format that the writer was allowed.
@@ -114,9 +115,4 @@ def _bounds(source: Path, options: Options) -> tuple[Any, Any]:
     high = options.high or "latest"
     if options.low is None and BOUNDS.index(low) > BOUNDS.index(high):
         low = high
-    return _number(low), _number(high)
-
-
-def _number(bound: Bound) -> Any:
-    names = {"earliest": "EARLIEST", "v108": "V18", "latest": "LATEST"}
-    return getattr(h5f, f"LIBVER_{names.get(bound, bound.upper())}")
+    return getattr(h5f, LIBVER[low]), getattr(h5f, LIBVER[high])

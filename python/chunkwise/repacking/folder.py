@@ -16,7 +16,7 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, astuple, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -29,6 +29,7 @@ from chunkwise.errors import (
     UsageError,
     notes_of,
 )
+from chunkwise.files.identity import Identity
 from chunkwise.files.ledger import Ledger
 from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.files.objects import walk
@@ -37,7 +38,7 @@ from chunkwise.files.workers import by_workers, check_ended
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.newfile.claim import claimed
 from chunkwise.newfile.publish import bring, publish
-from chunkwise.newfile.target import Identity, Place, cannot_write, choose, writing_to
+from chunkwise.newfile.target import Place, cannot_write, choose, writing_to
 from chunkwise.repacking.gathering import Batch
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.progress import Moment, Watch
@@ -73,7 +74,7 @@ class Finished:
         if record is None or record.get("job") != self._job:
             return False
         with contextlib.suppress(OSError):
-            if _stamp(Identity.of(source)) != record.get("source_is"):
+            if _stamp(Identity.of(source.stat())) != record.get("source_is"):
                 return False
             return bool(_stamp_of(target) == record.get("target_is"))
         return False
@@ -92,12 +93,12 @@ class Finished:
 
 
 def _stamp_of(path: Path) -> list[int] | None:
-    return _stamp(Identity.of(path)) if path.exists() else None
+    return _stamp(Identity.of(path.stat())) if path.exists() else None
 
 
 def _stamp(identity: Identity) -> list[int]:
     # A device has another number when it is mounted again.
-    return list(astuple(identity))[1:]
+    return [identity.file[1], *identity.content, identity.changed_ns]
 
 
 Unchanged: TypeAlias = Literal["copy", "link", "skip"]
@@ -369,12 +370,12 @@ def left_as_it_is(place: Place, unchanged: Unchanged) -> Treated:
             # A link that replaces another name of the same file leaves both.
             bring(claim)
             # Another name is a change of the file as well.
-            return Treated("linked", identity=Identity.of(place.source))
+            return Treated("linked", identity=Identity.of(place.source.stat()))
         with place.source.open("rb") as reading, os.fdopen(claim.make_partial(), "wb") as writing:
             shutil.copyfileobj(reading, writing, _COPIED_NBYTES)
             writing.flush()
             publish(claim)
-            system.set_modified(writing.fileno(), place.identity.modified_ns)
+            system.set_modified(writing.fileno(), place.identity.content[1])
     return Treated("copied")
 
 

@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -165,8 +165,8 @@ def _left(place: Place, plan: Plan) -> Summary:
     return Summary(
         source=str(place.source),
         target=place.said,
-        source_nbytes=place.identity.nbytes,
-        target_nbytes=place.identity.nbytes,
+        source_nbytes=place.identity.content[0],
+        target_nbytes=place.identity.content[0],
         datasets=tuple(result_of(step, step.source.stored_nbytes) for step in plan.steps),
         verified="none",
         left=True,
@@ -308,5 +308,5 @@ def _identity(job: Job, place: Place, plan: Plan) -> bytes:
         (step.source.path, step.action, step.wanted.chunk, str(step.wanted.pipeline))
         for step in plan.steps
     ]
-    said = json.dumps([asdict(place.identity), job.options.salvage, datasets])
+    said = json.dumps([place.identity, job.options.salvage, datasets])
     return hashlib.sha256(said.encode("utf-8", "surrogateescape")).digest()

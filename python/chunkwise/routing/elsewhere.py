@@ -25,6 +25,7 @@ import numpy as np
 from h5py import h5d, h5f, h5fd, h5g, h5i, h5s
 
 from chunkwise.errors import LeadsOutsideError
+from chunkwise.files.identity import Identity
 from chunkwise.files.leading import Bounds, name_of_source, places
 from chunkwise.files.objects import Address, address_of
 from chunkwise.files.stored import read_fill
@@ -66,22 +67,25 @@ class Sources:
     files: set[FileKey] = field(default_factory=set)  # Device and inode of each
     absent: list[str] = field(default_factory=list)  # Paths at which there was nothing
     # Files without the dataset that was looked for: what the system says of them.
-    incomplete: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    incomplete: dict[str, Identity | None] = field(default_factory=dict)
     nbytes: int = 0  # How long they are, all together
     folder: str | None = None  # The working directory, where it matters to what was found
 
     def add_file(self, path: str) -> None:
         """Add the file at a path, if there is one."""
-        status = _status(path)
-        if status and status[:2] not in self.files:
-            self.files.add((status[0], status[1]))
-            self.nbytes += status[2]
+        found = _identity(path)
+        if found is not None and found.file not in self.files:
+            self.files.add(found.file)
+            self.nbytes += found.content[0]
 
     def why_not_now(self) -> str | None:
         """Tell why libhdf5 has to read now; None if nothing has happened."""
         # Must be called under h5py's lock.
-        if self.files and not self.files.isdisjoint(_files_being_written()):
-            return WRITTEN
+        if not self.files:
+            return None
+        for file in h5f.get_obj_ids(h5f.OBJ_ALL, h5f.OBJ_FILE):
+            if file.get_intent() & h5f.ACC_RDWR and not self.files.isdisjoint(_keys_of(file)):
+                return WRITTEN
         return None
 
     def is_outdated(self) -> bool:
@@ -89,7 +93,7 @@ class Sources:
         return (
             (self.folder is not None and self.folder != _working_directory())
             or any(map(os.path.exists, self.absent))
-            or any(_status(path) != status for path, status in self.incomplete.items())
+            or any(_identity(path) != known for path, known in self.incomplete.items())
         )
 
     def add(self, other: Sources) -> None:
@@ -344,7 +348,7 @@ class _Finder:
             if encoded in h5g.open(opened, b"/"):
                 raise LeftToLibhdf5Error(f"its source {where} cannot be opened: {error}") from None
             if path:
-                self.sources.incomplete[path] = _status(path)
+                self.sources.incomplete[path] = _identity(path)
             return None
         # If an external link led to the file, its driver may be another one.
         plain = h5f.get_name(identifier) == opened.name
@@ -490,39 +494,24 @@ def _named(name: str, number: int | None) -> str:
     return found
 
 
-def _files_being_written() -> Iterator[FileKey]:
-    """Device and inode of all files that this process has open for writing."""
-    for file in h5f.get_obj_ids(h5f.OBJ_ALL, h5f.OBJ_FILE):
-        if file.get_intent() & h5f.ACC_RDWR:
-            yield from _keys_of(file)
-
-
 def _keys_of(file: h5f.FileID) -> set[FileKey]:
     """Device and inode of an open file, wherever its name leads by now."""
     if file.get_access_plist().get_driver() != h5fd.SEC2:
         return _keys(os.fsdecode(file.name))
-    found = os.fstat(file.get_vfd_handle())
-    return {(found.st_dev, found.st_ino)}
+    return {Identity.of(os.fstat(file.get_vfd_handle())).file}
 
 
 def _keys(path: str) -> set[FileKey]:
-    status = _status(path)
-    return {(status[0], status[1])} if status else set()
+    found = _identity(path)
+    return set() if found is None else {found.file}
 
 
-def _status(path: str) -> tuple[int, ...]:
-    """Device, inode, bytes and times of a file; nothing if there is none."""
+def _identity(path: str) -> Identity | None:
+    """What the system says of a file; None if there is none."""
     try:
-        found = os.stat(path)  # noqa: PTH116
+        return Identity.of(os.stat(path))  # noqa: PTH116
     except OSError:
-        return ()
-    return (
-        found.st_dev,
-        found.st_ino,
-        found.st_size,
-        found.st_mtime_ns,
-        found.st_ctime_ns,
-    )
+        return None
 
 
 def _working_directory() -> str:

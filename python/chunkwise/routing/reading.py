@@ -96,7 +96,7 @@ def read_selection(
     dataset: h5py.Dataset, binding: Binding, selection: _native.Selection, out: Any = None
 ) -> Any | Left:
     """Read what an index or a selection was resolved to, into `out` or a new array."""
-    return _by_engine(dataset, binding, False, _selected, selection, out)
+    return _by_engine(dataset, binding, False, lambda bound: bound.native.read(selection, out))
 
 
 def _by_engine(
@@ -162,10 +162,6 @@ def _by_index(
         # A list beside a slice of nothing is an error in most versions of h5py.
         return OTHER_INDEX
     return found
-
-
-def _selected(bound: Bound, selection: _native.Selection, out: Any) -> Any:
-    return bound.native.read(selection, out)
 
 
 def _left(dataset: h5py.Dataset, binding: Binding, error: Exception) -> Left | None:

@@ -5,8 +5,7 @@ What h5py has to read is `Left` to it.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,12 +15,10 @@ from chunkwise.routing.bindings import Bound
 from chunkwise.routing.conversions import Part, identical, parts_between
 from chunkwise.routing.eligibility import OTHER_INDEX, OTHER_TYPE, Left
 from chunkwise.routing.indexing import is_mask, listed, plain
-from chunkwise.selecting.indexing import resolve
+from chunkwise.selecting.indexing import pieces, resolve
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Parts = list[Part]
-Hyperslab = tuple[list[int], list[int], list[int], list[int]]
-Box = tuple[slice, ...]
 
 # Elements as they are.
 COPIED: Parts = []
@@ -82,9 +79,13 @@ def into(bound: Bound, dest: Any, source: Any, target: Any) -> Array | Left:
         return dest
     # With those dimensions that integers have dropped.
     out: Array = view[tuple(None if gone else slice(None) for gone in selection.dropped)]
-    for where, piece in _pieces(selection, bound):
+    slab = selection.hyperslab
+    assert slab is not None, "only plain indices come here"
+    most = max(_PIECE_NBYTES // bound.dtype.itemsize, 1)
+    for where, piece in pieces(slab, bound.native.chunks or (1,) * len(bound.shape), most):
         elements = np.array(out[where], order="C")
-        out[where] = _read(bound, piece, dest.dtype, parts, elements)
+        chosen = _native.select_hyperslabs(bound.shape, piece, bound.label)
+        out[where] = _read(bound, chosen, dest.dtype, parts, elements)
     return dest
 
 
@@ -117,51 +118,3 @@ def _read(
         # Elements that nobody has written are 0.
         out = np.zeros(selection.shape, wanted)
     return bound.native.read(selection, out)
-
-
-def _pieces(selection: _native.Selection, bound: Bound) -> Iterator[tuple[Box, _native.Selection]]:
-    """Cut a hyperslab to what is held at a time, along chunks: no two share one."""
-    parts = selection.hyperslab
-    assert parts is not None, "only plain indices come here"
-    most = max(_PIECE_NBYTES // bound.dtype.itemsize, 1)
-    chunk = bound.native.chunks or (1,) * len(bound.shape)
-    for where, piece in _cut(parts, chunk, most, ()):
-        yield where, _native.select_hyperslabs(bound.shape, piece, bound.label)
-
-
-def _cut(
-    parts: Hyperslab, chunk: tuple[int, ...], most: int, where: Box
-) -> Iterator[tuple[Box, Hyperslab]]:
-    """Cut along the dimensions behind those of `where`, until pieces hold `most` elements."""
-    shape = _shape(parts)
-    axis = len(where)
-    if axis == len(shape) or math.prod(shape) <= most:
-        yield where, parts
-        return
-    start, stride, count, block = parts
-    # An index gives one block of neighbours, or blocks of one element.
-    step = stride[axis] if count[axis] > 1 else 1
-    size = chunk[axis]
-    row_of_chunks = math.prod(shape) // shape[axis] * -(-size // step)
-    chunks = max(most // row_of_chunks, 1)
-    first = 0
-    while first < shape[axis]:
-        begin = start[axis] + first * step
-        border = (begin // size + chunks) * size
-        length = min(-(-(border - begin) // step), shape[axis] - first)
-        piece: Hyperslab = (
-            _with(start, axis, begin),
-            stride,
-            _with(count, axis, length if count[axis] > 1 else 1),
-            _with(block, axis, 1 if count[axis] > 1 else length),
-        )
-        yield from _cut(piece, chunk, most, (*where, slice(first, first + length)))
-        first += length
-
-
-def _with(values: list[int], axis: int, value: int) -> list[int]:
-    return [*values[:axis], value, *values[axis + 1 :]]
-
-
-def _shape(parts: Hyperslab) -> tuple[int, ...]:
-    return tuple(count * block for count, block in zip(parts[2], parts[3], strict=True))

@@ -10,7 +10,7 @@ import itertools
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -286,12 +286,8 @@ def of_run(run: Run, shape: tuple[int, ...]) -> str:
     if run.in_order:
         return f"{run.times:,} {size} in order"
     if run.by is not None:
-        return f"{run.times:,} {size}, each ({_row(run.by)}) further"
+        return f"{run.times:,} {size}, each ({', '.join(map(str, run.by))}) further"
     return f"{run.times:,} {size}"
-
-
-def _row(numbers: Iterable[int]) -> str:
-    return ", ".join(map(str, numbers))
 
 
 def totals(datasets: Sequence[TracedDataset]) -> tuple[int, int, float]:

@@ -6,6 +6,8 @@ fields are in an index, and select no elements.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from operator import index as as_int
 from typing import Any, TypeAlias
 
@@ -17,6 +19,7 @@ from chunkwise.selection import Selection
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Shape = tuple[int, ...]
+Hyperslab = tuple[list[int], list[int], list[int], list[int]]
 
 
 def resolve(
@@ -100,3 +103,40 @@ def _assigned_entry(item: Any, size: int) -> int | slice | Array | None:
     places = array.astype(np.int64)
     places = np.where(places < 0, places + size, places)
     return places if (places[1:] > places[:-1]).all() else None
+
+
+def pieces(
+    parts: Hyperslab, chunk: Shape, most: int, where: tuple[slice, ...] = ()
+) -> Iterator[tuple[tuple[slice, ...], Hyperslab]]:
+    """Cut a hyperslab to pieces of at most so many elements, along chunks: no two share one."""
+    # Each comes with its place among the elements.  Dimensions of `where` are cut already.
+    start, stride, count, block = parts
+    shape = [n * length for n, length in zip(count, block, strict=True)]
+    axis = len(where)
+    if axis == len(shape) or math.prod(shape) <= most:
+        yield where, parts
+        return
+    one_by_one = count[axis] > 1
+    if one_by_one and block[axis] > 1:
+        yield from pieces(parts, chunk, most, (*where, slice(None)))
+        return
+    step = stride[axis] if one_by_one else 1
+    row_of_chunks = math.prod(shape) // shape[axis] * -(-chunk[axis] // step)
+    chunks = max(most // row_of_chunks, 1)
+    first = 0
+    while first < shape[axis]:
+        begin = start[axis] + first * step
+        border = (begin // chunk[axis] + chunks) * chunk[axis]
+        length = min(-(-(border - begin) // step), shape[axis] - first)
+        piece = (
+            _with(start, axis, begin),
+            stride,
+            _with(count, axis, length if one_by_one else 1),
+            _with(block, axis, 1 if one_by_one else length),
+        )
+        yield from pieces(piece, chunk, most, (*where, slice(first, first + length)))
+        first += length
+
+
+def _with(values: list[int], axis: int, value: int) -> list[int]:
+    return [*values[:axis], value, *values[axis + 1 :]]

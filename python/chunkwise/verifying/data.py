@@ -231,10 +231,8 @@ def _stored_nbytes(dataset: h5d.DatasetID) -> int:
 
 
 def unknown_text(datatype: h5t.TypeID) -> str | None:
-    """Say what is strange about text in a type; None for what is known.
-
-    libhdf5 reads text of a character set that the format only reserves; h5py refuses it.
-    """
+    """Say what is strange about text in a type; None for what is known."""
+    # libhdf5 reads text of a character set that the format only reserves; h5py refuses it.
     if isinstance(datatype, h5t.TypeStringID):
         number = datatype.get_cset()
         if number in (h5t.CSET_ASCII, h5t.CSET_UTF8):

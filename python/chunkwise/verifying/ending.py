@@ -31,11 +31,6 @@ class Ending:
     # What is wrong with that, or with its first bytes; None for nothing.
     damage: Damage | None = None
 
-    @property
-    def is_exceeded(self) -> bool:
-        """Whether there are bytes behind the end that is stated."""
-        return self.stated is not None and self.nbytes > self.stated
-
 
 def read_ending(path: str | os.PathLike[str]) -> Ending:
     """Look at the first bytes of a file, and where it ends."""

@@ -206,7 +206,7 @@ def _look_inside(
         )
     elif is_unclosed(path):
         found.notes.append(_unclosed(path))
-    elif ending.stated is not None and ending.is_exceeded:
+    elif ending.stated is not None and ending.nbytes > ending.stated:
         more = counted(ending.nbytes - ending.stated, "byte")
         found.notes.append(Note(None, f"{more} after the end of its data"))
     try:

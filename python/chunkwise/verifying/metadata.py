@@ -14,13 +14,12 @@ from h5py import h5, h5a, h5d, h5g, h5o, h5t
 
 from chunkwise.files.causes import Cause, cause_of, file_of, has_checksum
 from chunkwise.files.native import damaged_metadata
-from chunkwise.files.objects import Entry, address_of, decode_name, header_address, some_damage
+from chunkwise.files.objects import Entry, address_of, attribute_names, header_address, some_damage
 from chunkwise.files.opening import is_plain
 from chunkwise.files.references import dangling
 from chunkwise.files.stored import has_long_index, read_attribute
-from chunkwise.inspection.attributes import attribute_names
 from chunkwise.inspection.collect import is_dangling
-from chunkwise.names import HDF5_ERRORS, hdf5_reason
+from chunkwise.names import HDF5_ERRORS, decode_name, hdf5_reason
 from chunkwise.verdicts import Verdict
 from chunkwise.verifying.data import is_unknown_type, unknown_text
 from chunkwise.verifying.records import Damage, Findings, Note

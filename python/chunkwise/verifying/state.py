@@ -73,10 +73,12 @@ class State:
         )
 
 
-def stamp(path: str) -> list[int]:
-    """Return what shows a change of a file: its size, and the time of its last write."""
-    status = Path(path).stat()
-    return [status.st_size, status.st_mtime_ns]
+def stamp(path: str) -> list[int] | None:
+    """Return what shows a change of a file, its size and last write; None if it is not there."""
+    with contextlib.suppress(OSError, ValueError):
+        status = Path(path).stat()
+        return [status.st_size, status.st_mtime_ns]
+    return None
 
 
 def _full(path: str) -> str:

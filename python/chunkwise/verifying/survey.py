@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from chunkwise.files.contained import size_of
 from chunkwise.manifest.manifest import FileManifest
 from chunkwise.verdicts import Verdict
-from chunkwise.verifying.apart import SLOTS_EACH, STILL_S, Counter, verify_apart
+from chunkwise.verifying.apart import STILL_S, Counter, verify_apart
 from chunkwise.verifying.file import Checked, ManifestOptions
 from chunkwise.verifying.records import Damage, Note, Verified
 from chunkwise.verifying.state import State, stamp
@@ -58,7 +58,7 @@ def survey(
 ) -> Iterator[tuple[File, Checked]]:
     """Verify file after file; a fault in one does not stop the rest."""
     for path, reason, verdict in chosen.failed:
-        if verdict is Verdict.FAILED and Path(path).is_file() and not _size(path):
+        if verdict is Verdict.FAILED and Path(path).is_file() and not size_of(path):
             gone = Damage("truncated", None, reason)
             yield File(path, path), Checked(Verified(path, 0, (gone,), 1))
             continue
@@ -74,12 +74,12 @@ def survey(
             if progress is not None:
                 progress.known += 1
             yield file, result
-    sizes = [(file.path, _size(file.path)) for file in left]
-    counter = Counter(SLOTS_EACH * chosen.jobs)
+    sizes = [(file.path, size_of(file.path)) for file in left]
+    counter = Counter(len(sizes))
     if progress is not None:
         progress.total_nbytes = sum(nbytes for _, nbytes in sizes)
         progress.done_nbytes = lambda: counter.nbytes
-    stamps = {file.path: _stamp(file.path) for file in left} if state is not None else {}
+    stamps = {file.path: stamp(file.path) for file in left} if state is not None else {}
     with TemporaryDirectory(prefix="chunkwise.") if chosen.values else nullcontext() as folder:
         options = (
             chosen.options if folder is None else replace(chosen.options, folder=Path(folder))
@@ -131,15 +131,3 @@ def _lacking(chosen: FileSet) -> Iterator[tuple[File, Checked]]:
     for name in sorted(chosen.known.keys() - there):
         damage = Damage("manifest", None, "the file is missing")
         yield File(name, name), Checked(Verified(name, None, (damage,), 1))
-
-
-def _size(path: str) -> int:
-    with suppress(OSError, ValueError):
-        return os.stat(path).st_size  # noqa: PTH116  # A string, as given.
-    return 0
-
-
-def _stamp(path: str) -> list[int] | None:
-    with suppress(OSError, ValueError):
-        return stamp(path)
-    return None

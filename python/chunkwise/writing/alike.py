@@ -45,10 +45,8 @@ class Recipe:
         self._properties = properties
 
     def is_lasting(self) -> bool:
-        """Whether another dataset has the same filters.  Under h5py's lock.
-
-        Some, such as bitshuffle, change their values whenever a dataset is made.
-        """
+        """Whether another dataset has the same filters.  Under h5py's lock."""
+        # Some, such as bitshuffle, change their values whenever a dataset is made.
         before = _filters(self._properties)
         if all(code in _LASTING for code, *_ in before):
             return True
@@ -64,10 +62,8 @@ class Recipe:
             file.close()
 
     def make(self, group: h5py.h5g.GroupID, name: bytes, data: npt.NDArray[Any]) -> Any:
-        """Make and write a dataset; None if there is such a name, or it fails.
-
-        Nothing of it is left then.
-        """
+        """Make and write a dataset; None if there is such a name, or it fails."""
+        # Nothing of it is left then.
         if group.links.exists(name):
             return None
         made = h5d.create(group, name, self._kind, self._space, self._properties)

@@ -151,10 +151,8 @@ def put(dataset: h5py.Dataset, index: Any, value: Any, *, alone: bool = False) -
 def assigned(
     dataset: h5py.Dataset, source: Any, source_sel: Any, dest_sel: Any
 ) -> tuple[Any, np.ndarray[Any, Any]] | None:
-    """Return a ``write_direct`` as index and values, where libhdf5 might lose chunks by it.
-
-    None where it may write, and where the call is no such assignment.
-    """
+    """Return a ``write_direct`` as index and values, where libhdf5 might lose chunks by it."""
+    # None where it may write, and where the call is no such assignment.
     with phil:
         stored = stored_of(dataset)
     if stored is None or not stored.leaves_out or type(source) is not np.ndarray:
@@ -173,11 +171,9 @@ def assigned(
 
 
 def is_held(dataset: h5py.Dataset) -> bool:
-    """Whether libhdf5 is to write a dataset until the next flush, however it has grown.
-
-    Its cache holds chunks that replace flushed ones.  If another wrote next, they would have to
-    go to the file before that flush (`docs/writing.md`).
-    """
+    """Whether libhdf5 is to write a dataset until the next flush, however it has grown."""
+    # Its cache holds chunks that replace flushed ones.  If another wrote next, they would have to
+    # go to the file before that flush (`docs/writing.md`).
     with phil:
         stored = stored_of(dataset)
         return stored is not None and _held(dataset, stored, dataset.shape)
@@ -270,12 +266,10 @@ def encode_fast(dataset: h5py.Dataset) -> None:
 
 
 def _has_short_edge(dataset: h5py.Dataset, chunk: Shape, plist: h5p.PropDCID) -> bool:
-    """Whether a chunk may be stored without what lies beyond the dataset.
-
-    Programs other than libhdf5 write such chunks.  Where filters tell, all chunks of a small
-    dataset are looked at, and the last one of a large one.  Where they do not, it is supposed of
-    each small dataset, which costs little.
-    """
+    """Whether a chunk may be stored without what lies beyond the dataset."""
+    # Programs other than libhdf5 write such chunks.  Where filters tell, all chunks of a small
+    # dataset are looked at, and the last one of a large one.  Where they do not, it is supposed of
+    # each small dataset, which costs little.
     shape = dataset.shape
     if 0 in shape or not any(n % c for n, c in zip(shape, chunk, strict=True)):
         return False

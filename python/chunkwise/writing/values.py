@@ -190,25 +190,14 @@ def appended(array: Array, shape: Shape, axis: int, label: str, inner: Shape = (
 def parts_of(
     selection: _native.Selection, elements: Array, dataset: h5py.Dataset, label: str
 ) -> Iterator[tuple[_native.Selection, Array]]:
-    """Cut what would take much memory once it is broadcast, along chunks of the first axis."""
+    """Cut what would take much memory once it is broadcast, along chunks."""
     shape = tuple(selection.choices)
     whole = np.broadcast_to(elements, shape)
     parts = selection.hyperslab if elements.shape != shape and whole.nbytes > PART_NBYTES else None
-    if parts is None or (parts[2][0] > 1 and parts[3][0] > 1):
+    if parts is None:
         yield selection, np.ascontiguousarray(whole)
         return
-    (start, *starts), (stride, *strides), (count, *counts), (block, *blocks) = parts
-    step = stride if block == 1 and count > 1 else 1
-    chunk = dataset.chunks[0] if dataset.chunks else 1
-    rows = max(PART_NBYTES // (whole.nbytes // shape[0]), 1) * step
-    first = 0
-    while first < shape[0]:
-        begin = start + first * step
-        # Where a chunk ends, if one does.
-        end = begin + rows
-        end = max(end // chunk * chunk, begin + step) if rows >= chunk else end
-        last = min(first + -(-(end - begin) // step), shape[0])
-        box = (begin, *starts), (step, *strides), (last - first, *counts), (1, *blocks)
-        part = _native.select_hyperslabs(dataset.shape, box, label)
-        yield part, np.ascontiguousarray(whole[first:last])
-        first = last
+    most = max(PART_NBYTES // whole.itemsize, 1)
+    for where, piece in indexing.pieces(parts, dataset.chunks or (1,) * len(shape), most):
+        part = _native.select_hyperslabs(dataset.shape, piece, label)
+        yield part, np.ascontiguousarray(whole[where])

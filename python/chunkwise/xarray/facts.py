@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -58,3 +59,19 @@ def netcdf_filters(filters: Mapping[str, Any]) -> dict[str, Any]:
     numbered = {"szip": "4", "bzip2": "307", "blosc": "32004", "zstd": "32015"}
     found = {name: filters.get(name, filters.get(text)) for name, text in numbered.items()}
     return {name: values for name, values in found.items() if values is not None}
+
+
+def decoded(value: Any, name: str, where: str) -> Any:
+    """The value of an attribute for xarray: bytes are text, but for those that stand for data."""
+    if not isinstance(value, bytes) or name in ("_FillValue", "missing_value"):
+        return value
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        warnings.warn(
+            f"'utf-8' codec can't decode bytes for attribute {name!r} of h5netcdf "
+            f"object {where!r}, returning bytes undecoded.",
+            UnicodeWarning,
+            stacklevel=2,
+        )
+        return value

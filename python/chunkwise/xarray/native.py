@@ -27,8 +27,7 @@ from chunkwise.files.dimensions import (
     Visible,
     scales_of,
 )
-from chunkwise.xarray.attributes import decoded
-from chunkwise.xarray.facts import Dimension, GroupFacts, VariableFacts, netcdf_filters
+from chunkwise.xarray.facts import Dimension, GroupFacts, VariableFacts, decoded, netcdf_filters
 
 # What h5py calls filters that it does not know, if it does.
 _UNKNOWN: Final = h5py.Dataset.compression.fget(SimpleNamespace(_filters={"32015": ()}))

@@ -14,8 +14,7 @@ import numpy as np
 from chunkwise.errors import DatasetNotFoundError, like
 from chunkwise.files.dimensions import NOT_ITS_COORDINATE
 from chunkwise.names import printable
-from chunkwise.xarray.attributes import decoded
-from chunkwise.xarray.facts import Dimension, GroupFacts, VariableFacts, netcdf_filters
+from chunkwise.xarray.facts import Dimension, GroupFacts, VariableFacts, decoded, netcdf_filters
 from chunkwise.xarray.opened import meant
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from chunkwise.dask.arrays import computed, write_arrays
 from chunkwise.dask.writing import Progress, Tally, Written, require_dask, scheduler_of
 from chunkwise.errors import UsageError
+from chunkwise.files.dimensions import NOT_ITS_COORDINATE
 from chunkwise.files.superblock import read_superblock
 from chunkwise.grammar import Effort
 from chunkwise.newfile.claim import Claim
@@ -30,8 +31,6 @@ from chunkwise.xarray.skeleton import (
 
 # A file with more than this besides its Dask arrays is not made in memory.
 _MOST_IN_MEMORY_NBYTES: Final = 256 << 20
-# What netCDF-C calls a variable that has a dimension's name, and is not its coordinate.
-_NO_COORDINATE: Final = "_nc4_non_coord_"
 # xarray's name for a data array that cannot have its own.
 _NAMELESS: Final = "__xarray_dataarray_variable__"
 _ITS_NAME: Final = "__xarray_dataarray_name__"
@@ -154,7 +153,7 @@ def _write_later(
         root = index.file["/" if group is None else group]
         arrays = []
         for name, array in later.arrays.items():
-            made = root.get(_NO_COORDINATE + name)
+            made = root.get(NOT_ITS_COORDINATE + name)
             made = root[name] if made is None else made
             if made.shape != array.shape:
                 # netCDF-C leaves the length of an unlimited dimension without a coordinate at 0,

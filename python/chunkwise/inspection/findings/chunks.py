@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.grammar.boxes import chunk_counts
 from chunkwise.inspection.facts import ChunkFacts, entry_nbytes
@@ -34,6 +33,7 @@ from chunkwise.model.nominal import DECODED_NBYTES_PER_S
 from chunkwise.model.purpose import purpose
 from chunkwise.model.readers import LIBRARIES, Reader
 from chunkwise.model.traffic import Pattern
+from chunkwise.names import printable
 from chunkwise.remedy.records import Copy, in_chunks
 from chunkwise.words import counted
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspection.facts import (
     ChunkFacts,
@@ -19,6 +18,7 @@ from chunkwise.inspection.facts import (
     SampleFacts,
 )
 from chunkwise.inspection.render import words as said
+from chunkwise.names import printable
 from chunkwise.words import LAYOUTS, counted, format_seconds
 
 _STRATEGIES = {

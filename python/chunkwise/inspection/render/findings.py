@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from chunkwise.files.objects import printable
 from chunkwise.inspection.finding import SEVERITIES, Finding, grouped
 from chunkwise.inspection.render.words import STYLES, enumerated, print_wrapped, wrapped
+from chunkwise.names import printable
 from chunkwise.remedy.fix import Fix, OfCopy
 from chunkwise.words import counted
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from chunkwise.files.objects import printable
 from chunkwise.grammar import format_size
 from chunkwise.inspection.finding import SEVERITIES, Severity
 from chunkwise.inspection.folder import FileSummary, Tally
 from chunkwise.inspection.render.words import IN_VAIN, STYLES, vain_words, wrapped
+from chunkwise.names import printable
 from chunkwise.words import counted
 
 # Severity, findings, size and what is wasted, with two columns after.

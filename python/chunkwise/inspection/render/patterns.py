@@ -14,7 +14,6 @@ from rich.table import Table
 from rich.text import Text
 
 from chunkwise.cells import Hung
-from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspection.facts import DatasetFacts, PatternFacts, Survival
 from chunkwise.inspection.patterns import ACROSS, ALONG
@@ -26,6 +25,7 @@ from chunkwise.inspection.render.words import (
     wrapped,
 )
 from chunkwise.model.readers import LIBRARIES, Reader, this_process
+from chunkwise.names import printable
 from chunkwise.words import format_seconds
 
 # The first two columns of a table are names, which may be broken into such pieces.

@@ -13,11 +13,11 @@ from functools import cache
 from rich.console import Console
 from rich.text import Text
 
-from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspection.doctor import diagnose, means_of
 from chunkwise.inspection.facts import ChunkFacts, DatasetFacts, Source
 from chunkwise.inspection.finding import Severity
+from chunkwise.names import printable
 from chunkwise.remedy.tools import decodes_natively
 from chunkwise.words import LAYOUTS, counted, three_digits
 
