@@ -82,9 +82,9 @@ def check_sums(found: Breakdown) -> None:
 @pytest.mark.parametrize("library", libraries(), ids=lambda path: path.name)
 def test_loads_are_counted_and_are_those_of_the_model(library: Path) -> None:
     rng = random.Random(20261122)
-    cases = [random_case(rng) for _ in range(150)]
+    cases = [random_case(rng) for _ in range(300)]
     ran = subprocess.run(
-        [sys.executable, "-m", "tests.support.observe_tally", library],
+        [sys.executable, "-m", "tests.support.observe_loads", library],
         input=json.dumps([case for case, _, _ in cases]),
         capture_output=True,
         text=True,
@@ -93,8 +93,13 @@ def test_loads_are_counted_and_are_those_of_the_model(library: Path) -> None:
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
-    for (case, reader, read), loads in zip(cases, json.loads(ran.stdout), strict=True):
-        expected = kept(reader, read)
+    predicted = [kept(reader, read) for _, reader, read in cases]
+    # Of every kind there is one: all kept, some lost, all lost, and collisions.
+    assert {0 < k.reloads < k.chunks for k in predicted} == {True, False}
+    assert any(k.collisions for k in predicted)
+    assert any(not k.reloads for k in predicted)
+    found = json.loads(ran.stdout)
+    for (case, _, read), expected, loads in zip(cases, predicted, found, strict=True):
         assert loads == [expected.chunks, expected.reloads], case
         # Touches are what the model calls chunks.
         ones = [1] * len(read.shape)

@@ -57,12 +57,6 @@ def bits(count: int) -> Any:
     return NOISE & mask
 
 
-def mixed(data: Any, other: Any, rows: int) -> Any:
-    """Spread so many rows of other data over every 50, that is, over every chunk."""
-    taken = np.diff(np.arange(ROWS + 1) * rows // 50).astype(bool)
-    return np.where(taken[:, None], other, data)
-
-
 def write(path: Path, data: Any, **options: Any) -> Path:
     with h5py.File(path, "w") as file:
         file.create_dataset("x", data=data, **({"chunks": (50, COLUMNS)} | options))
@@ -212,25 +206,6 @@ def test_shuffle_is_not_judged_without_a_sample(tmp_path: Path, options: dict[st
     assert codes(subject) == []
 
 
-@pytest.mark.parametrize(
-    ("check", "data", "other", "rows"),
-    [
-        # With ever more noise in the walk, what shuffle saves falls below 10%.
-        (shuffle_missing, WALK, NOISE, (32, 37)),
-        # With ever more of the walk in it, data is no smaller without shuffle.
-        (shuffle_useless, ALIKE, WALK, (36, 39)),
-    ],
-)
-def test_what_shuffle_just_so_does(
-    tmp_path: Path, check: DatasetCheck, data: Any, other: Any, rows: tuple[int, int]
-) -> None:
-    for number, expected in zip(rows, (True, False), strict=True):
-        made = mixed(data, other, number)
-        options = {"shuffle": check is shuffle_useless, "compression": "gzip"}
-        path = write(tmp_path / "a.h5", made, **options)
-        assert bool(list(check(subject_of(path)))) is expected
-
-
 def with_sample(facts: DatasetFacts, plain_nbytes: int, shuffled_nbytes: int) -> DatasetFacts:
     """Put other sizes in the place of those found, to stand exactly at a threshold."""
     assert facts.sample is not None
@@ -312,12 +287,6 @@ def test_uncompressed(tmp_path: Path, chunks: tuple[int, ...] | None) -> None:
     assert after.facts.chunks.nbytes <= 1 << 20
     assert before_less_after(subject, after) >= saved * 0.9
     assert "uncompressed" not in codes(after)
-
-
-def test_what_shrinks_to_half_stays(tmp_path: Path) -> None:
-    for rows, expected in ((14, True), (17, False)):
-        subject = large(tmp_path / "a.h5", mixed(WALK, NOISE, rows), chunks=None)
-        assert bool(list(uncompressed(subject))) is expected
 
 
 @pytest.mark.parametrize(
