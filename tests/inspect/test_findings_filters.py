@@ -334,15 +334,19 @@ READ_ELSEWHERE = """
 import chunkwise, h5py, json, sys
 from chunkwise.model.readers import reader
 from chunkwise.inspection import inspect
-readers = tuple(map(reader, sys.argv[2:])) or None
-for finding in inspect(sys.argv[1], readers=readers, sample=False).findings:
-    if finding.code == "filter-unavailable":
-        print(json.dumps([finding.severity, finding.summary, [fix.text for fix in finding.fixes]]))
+for names in sys.argv[2:]:
+    readers = tuple(map(reader, names.split())) or None
+    found = [
+        [finding.severity, finding.summary, [fix.text for fix in finding.fixes]]
+        for finding in inspect(sys.argv[1], readers=readers, sample=False).findings
+        if finding.code == "filter-unavailable"
+    ]
+    print(json.dumps(found))
 """
 
 
-def unavailable(path: Path, *readers: str, plugin: bool = True) -> list[list[Any]]:
-    """Inspect in a process that has not imported hdf5plugin, or cannot."""
+def unavailable(path: Path, *readers: str, plugin: bool = True) -> list[list[list[Any]]]:
+    """Inspect in a process that has not imported hdf5plugin, or cannot: once for each readers."""
     hidden = "" if plugin else "import sys; sys.modules['hdf5plugin'] = None\n"
     environment = {k: v for k, v in os.environ.items() if k != "HDF5_PLUGIN_PATH"}
     done = ran(
@@ -355,7 +359,7 @@ def unavailable(path: Path, *readers: str, plugin: bool = True) -> list[list[Any
 
 def test_what_another_installed_reader_reads_is_a_note(tmp_path: Path) -> None:
     path = write(tmp_path / "a.h5", WALK, **hdf5plugin.Bitshuffle())
-    ((severity, summary, fixes),) = unavailable(path)
+    (((severity, summary, fixes),),) = unavailable(path, "")
     assert severity == "note"
     assert "read here by chunkwise.open and by h5py after 'import hdf5plugin'" in summary
     assert fixes[0].startswith("import hdf5plugin")
@@ -363,16 +367,18 @@ def test_what_another_installed_reader_reads_is_a_note(tmp_path: Path) -> None:
     paste = f"import chunkwise; print(int({fixes[-1]}[...].sum()))"
     done = ran([sys.executable, "-c", paste], check=True)
     assert int(done.stdout) == int(WALK.sum(dtype="i8"))
-    ((severity, summary, _),) = unavailable(path, plugin=False)
+    (((severity, summary, _),),) = unavailable(path, "", plugin=False)
     assert severity == "note"
     assert "by chunkwise.open;" in summary
 
 
 def test_the_reader_that_is_named_decides(tmp_path: Path) -> None:
     path = write(tmp_path / "a.h5", WALK, **hdf5plugin.Bitshuffle())
-    assert unavailable(path, "chunkwise") == []
-    for reader in ("libhdf5-2", "libhdf5-1.10", "netcdf-c"):
-        ((severity, summary, fixes),) = unavailable(path, "chunkwise", reader)
+    alone, *others = unavailable(
+        path, "chunkwise", *(f"chunkwise {one}" for one in ("libhdf5-2", "libhdf5-1.10", "netcdf-c"))
+    )
+    assert alone == []
+    for ((severity, summary, fixes),) in others:
         assert severity == "error"
         assert "cannot be read by libhdf5 alone" in summary
         assert fixes
@@ -380,9 +386,9 @@ def test_the_reader_that_is_named_decides(tmp_path: Path) -> None:
 
 def test_what_nothing_installed_reads_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path / "a.h5", WALK.astype("f4"), **hdf5plugin.Zfp(rate=16))
-    assert [each[0] for each in unavailable(path)] == ["note"]
-    for readers in ((), ("chunkwise",), ("libhdf5-2",)):
-        ((severity, summary, _),) = unavailable(path, *readers, plugin=False)
+    ((found,),) = unavailable(path, "")
+    assert found[0] == "note"
+    for ((severity, summary, _),) in unavailable(path, "", "chunkwise", "libhdf5-2", plugin=False):
         assert severity == "error"
         assert "It cannot be read here" in summary
 
