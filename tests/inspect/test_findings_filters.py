@@ -374,9 +374,8 @@ def test_what_another_installed_reader_reads_is_a_note(tmp_path: Path) -> None:
 
 def test_the_reader_that_is_named_decides(tmp_path: Path) -> None:
     path = write(tmp_path / "a.h5", WALK, **hdf5plugin.Bitshuffle())
-    alone, *others = unavailable(
-        path, "chunkwise", *(f"chunkwise {one}" for one in ("libhdf5-2", "libhdf5-1.10", "netcdf-c"))
-    )
+    libraries = [f"chunkwise {one}" for one in ("libhdf5-2", "libhdf5-1.10", "netcdf-c")]
+    alone, *others = unavailable(path, "chunkwise", *libraries)
     assert alone == []
     for ((severity, summary, fixes),) in others:
         assert severity == "error"
