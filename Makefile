@@ -59,8 +59,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 VENV_MPI := .venv-mpi
 H5PYS := target/h5pys
-# Files of tests side by side; the slowest ten are printed.
-PYTEST = $(BIN)/pytest -n auto --dist loadfile --durations 10
+# Files of tests side by side, in their order; the slowest ten are printed.
+PYTEST = $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder --durations 10
 # maturin and the linters are found by name; a virtual environment is never activated.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Tests start many Pythons; each would compile what it imports.

@@ -172,8 +172,13 @@ def _program(event: str, told: tuple[Any, ...]) -> str:
     return os.path.basename(os.fsdecode(words[0])) if words else ""  # noqa: PTH119 (as `_nbytes`)
 
 
+# Files with one test that takes minutes.  At the end, the other processors would wait for it.
+FIRST = frozenset({Path(__file__).parent / "whole/test_pages_run.py"})
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what Windows, or wine, cannot do."""
+    """Skip what Windows, or wine, cannot do, and begin with what takes longest."""
+    items.sort(key=lambda item: item.path not in FIRST)
     if sys.platform == "win32":
         skip_on_windows(items)
 

@@ -21,7 +21,7 @@ import pytest
 import chunkwise
 from chunkwise import _lib, _native
 from chunkwise.measure.tables import sentence
-from chunkwise.model.chunk_cache import reloads
+from chunkwise.model.chunk_cache import collisions, reloads
 from chunkwise.trials import readers
 from chunkwise.trials.breakdown import Breakdown, Watch
 from tests.model.test_chunk_cache import libraries, random_case
@@ -82,9 +82,9 @@ def check_sums(found: Breakdown) -> None:
 @pytest.mark.parametrize("library", libraries(), ids=lambda path: path.name)
 def test_loads_are_counted_and_are_those_of_the_model(library: Path) -> None:
     rng = random.Random(20261122)
-    cases = [random_case(rng) for _ in range(150)]
+    cases = [random_case(rng) for _ in range(300)]
     ran = subprocess.run(
-        [sys.executable, "-m", "tests.support.observe_tally", library],
+        [sys.executable, "-m", "tests.support.observe_loads", library],
         input=json.dumps([case for case, _, _ in cases]),
         capture_output=True,
         text=True,
@@ -93,8 +93,14 @@ def test_loads_are_counted_and_are_those_of_the_model(library: Path) -> None:
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
-    for (case, reader, read), loads in zip(cases, json.loads(ran.stdout), strict=True):
-        assert loads == [read.chunks, reloads(reader, read)], case
+    predicted = [(read.chunks, reloads(reader, read)) for _, reader, read in cases]
+    # Of every kind there is one: all kept, some lost, all lost, and collisions.
+    assert {0 < again < chunks for chunks, again in predicted} == {True, False}
+    assert any(collisions(reader, read) for _, reader, read in cases)
+    assert any(not again for _, again in predicted)
+    found = json.loads(ran.stdout)
+    for (case, _, read), expected, loads in zip(cases, predicted, found, strict=True):
+        assert loads == [*expected], case
         # Touches are what the model calls chunks.
         ones = [1] * len(read.shape)
         slab = (read.start, ones, ones, read.block)

@@ -9,13 +9,9 @@ import numpy as np
 import pytest
 
 import chunkwise
+from tests.support.patched import engine_reads
 
 NUMBERS = np.random.default_rng(5).normal(size=(60, 40)).astype("f4")
-
-
-def engine_reads() -> int:
-    served: int = chunkwise.patch_stats()["engine"]
-    return served
 
 
 def test_anndata(tmp_path: Path) -> None:

@@ -198,10 +198,16 @@ IMPORTED = {
 }
 
 
+# Each of two meets each of the third once.
+SIBLINGS = [
+    (method, imported, ("Opened", "OpenedLater", "Patched")[(row + column) % 3])
+    for row, method in enumerate(METHODS)
+    for column, imported in enumerate(IMPORTED)
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("dataset", ["Opened", "OpenedLater", "Patched"])
-@pytest.mark.parametrize("imported", IMPORTED)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("method", "imported", "dataset"), SIBLINGS)
 def test_workers_find_their_siblings(
     tmp_path: Path, method: str, imported: str, dataset: str
 ) -> None:

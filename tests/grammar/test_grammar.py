@@ -1,9 +1,6 @@
 """The grammar of filters: what is printed parses back, and says what the file has."""
 
 import os
-import shlex
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -265,29 +262,6 @@ def test_negative_digits_of_scaleoffset_are_stored_unsigned() -> None:
     assert Filter.from_cd(6, (0, 2**32 - 1, 100, 1, 4)) == tens
 
 
-def test_blosc_may_leave_a_chunk_that_does_not_get_smaller(tmp_path: Path) -> None:
-    noise = np.random.default_rng(0).integers(0, 256, (100, 200), dtype="u1")
-    with h5py.File(tmp_path / "made.h5", "w") as file:
-        dataset = make(file, "x", Pipeline.parse("blosc:lz4:5"), noise)
-        file.flush()
-        assert dataset.id.get_chunk_info(0).filter_mask == 1
-        np.testing.assert_array_equal(dataset[...], noise)
-
-
-def test_contiguous_data_has_no_filters(tmp_path: Path) -> None:
-    with h5py.File(tmp_path / "made.h5", "w") as file:
-        dataset = file.create_dataset("x", data=DATA)
-        assert Pipeline.from_dcpl(dataset.id.get_create_plist()) == Pipeline()
-
-
-def test_scaleoffset_for_integers(tmp_path: Path) -> None:
-    data = DATA.astype("i4")
-    with h5py.File(tmp_path / "made.h5", "w") as file:
-        dataset = make(file, "x", Pipeline.parse("scaleoffset"), data)
-        assert str(Pipeline.from_dcpl(dataset.id.get_create_plist())) == "scaleoffset:in:0"
-        np.testing.assert_array_equal(dataset[...], data)
-
-
 def test_a_filter_that_nobody_has_is_refused() -> None:
     dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     with pytest.raises(UsageError, match=r"filter-32123 .* not available.*HDF5_PLUGIN_PATH"):
@@ -324,46 +298,6 @@ def test_without_hdf5plugin_the_message_says_how_to_get_it() -> None:
     assert (
         printed == "filter zstd (number 32015) is not available to libhdf5: pip install hdf5plugin"
     )
-
-
-@pytest.mark.skipif(shutil.which("h5repack") is None, reason="h5repack is not installed")
-@pytest.mark.parametrize(
-    "text",
-    [
-        "none",
-        "deflate:0",
-        "shuffle+deflate:4+fletcher32",
-        "fletcher32+deflate:1",
-        "szip:nn:32",
-        "szip:ec:8",
-        "nbit",
-        "scaleoffset:ds:2",
-    ],
-)
-def test_h5repack_writes_the_pipeline_it_was_told(tmp_path: Path, text: str) -> None:
-    with h5py.File(tmp_path / "from.h5", "w") as file:
-        file.create_dataset("a b", data=DATA, chunks=(50, 200), compression=9)
-    pipeline = Pipeline.parse(text)
-    words = shlex.split(str(pipeline.h5repack("/a b")))
-    subprocess.run(["h5repack", *words, "from.h5", "to.h5"], cwd=tmp_path, check=True, timeout=60)
-    with h5py.File(tmp_path / "to.h5") as file:
-        assert Pipeline.from_dcpl(file["a b"].id.get_create_plist()) == pipeline
-
-
-@pytest.mark.skipif(shutil.which("nccopy") is None, reason="nccopy is not installed")
-@pytest.mark.parametrize("text", ["none", "deflate:4", "shuffle+deflate:1"])
-def test_nccopy_writes_the_pipeline_it_was_told(tmp_path: Path, text: str) -> None:
-    with h5py.File(tmp_path / "from.nc", "w") as file:
-        data = file.create_dataset("x", data=DATA, chunks=(50, 200), compression=9, shuffle=True)
-        for axis, length in enumerate(DATA.shape):
-            scale = file.create_dataset(f"d{axis}", data=np.arange(length))
-            scale.make_scale()
-            data.dims[axis].attach_scale(scale)
-    pipeline = Pipeline.parse(text)
-    words = shlex.split(str(pipeline.nccopy()))
-    subprocess.run(["nccopy", *words, "from.nc", "to.nc"], cwd=tmp_path, check=True, timeout=60)
-    with h5py.File(tmp_path / "to.nc") as file:
-        assert Pipeline.from_dcpl(file["x"].id.get_create_plist()) == pipeline
 
 
 def test_fast_is_level_1_everywhere_but_where_chunkwise_writes() -> None:

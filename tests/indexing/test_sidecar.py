@@ -16,8 +16,6 @@ from chunkwise.errors import AlreadyExistsError, FileChangedError, FileFormatErr
 from chunkwise.indexing import api
 from tests.support.reading import same
 
-NAMES = ("btree", "fixed", "growing", "sparse", "masked", "two growing")
-
 
 def write(path: Path, seed: int = 0, *, libver: str = "latest", user_block: int = 0) -> Path:
     """Write a file with every kind of index, each of several pages of entries."""

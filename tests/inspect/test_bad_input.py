@@ -303,7 +303,7 @@ for seed in range(first, last):
 def test_bytes_changed_anywhere(tmp_path: Path, make: Callable[[Path], None]) -> None:
     make(tmp_path / "base.h5")
     done = ran(
-        [sys.executable, "-c", FLIPPER, tmp_path / "base.h5", tmp_path, "0", "40"],
+        [sys.executable, "-c", FLIPPER, tmp_path / "base.h5", tmp_path, "0", "24"],
         cwd=tmp_path,
         timeout=500,
     )
@@ -311,6 +311,6 @@ def test_bytes_changed_anywhere(tmp_path: Path, make: Callable[[Path], None]) ->
     lines = done.stdout.splitlines()
     bad = [line for line in lines if line.split(" ")[0] not in ("ended", "libhdf5")]
     assert not bad, done.stdout
-    assert len(lines) == 40
+    assert len(lines) == 24
     # Most damage is survived: it hits data, or one object among many.
-    assert sum(line.startswith("ended") and line[-2:] in (" 0", " 1", " 3") for line in lines) > 25
+    assert sum(line.startswith("ended") and line[-2:] in (" 0", " 1", " 3") for line in lines) > 14

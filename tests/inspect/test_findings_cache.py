@@ -65,19 +65,6 @@ def test_chunk_larger_than_the_cache(tmp_path: Path) -> None:
     assert "CHUNK=1x30x9x717" in texts["h5repack"]
 
 
-def test_the_h5py_line_spares_the_decodes(tmp_path: Path) -> None:
-    path = tmp_path / "a.h5"
-    (found,) = findings(chunk_exceeds_cache, path, SHAPE, (4, 30, 9, 717), compression="gzip")
-    names: dict[str, h5py.Dataset] = {}
-    exec(next(fix.text for fix in found.fixes if fix.tool == "h5py"), {"h5py": h5py}, names)
-    file = names["file"]
-    with file:
-        _, nslots, nbytes, _ = file.id.get_access_plist().get_cache()
-        assert nbytes >= 3 << 20
-        assert nslots >= 521
-        assert names["dataset"].shape == SHAPE
-
-
 GZIP: dict[str, Any] = {"compression": "gzip"}
 MAPS = ((120, 150, 150), (1, 150, 150))
 LONG = (1 << 20) + 1
@@ -134,18 +121,6 @@ def test_series_through_maps(tmp_path: Path) -> None:
     assert "lines along dimension 0 (120x1x1)" in found.summary
     assert "120 of them (10.3 MiB)" in found.summary
     assert "libhdf5 before 2.0 (1.0 MiB) and libhdf5 from 2.0 (8.0 MiB)" in found.summary
-
-
-def test_the_cache_that_is_offered_for_series_is_enough(tmp_path: Path) -> None:
-    path = tmp_path / "a.h5"
-    (found,) = findings(reads_exceed_cache, path, *MAPS, **GZIP)
-    names: dict[str, h5py.Dataset] = {}
-    exec(next(fix.text for fix in found.fixes if fix.tool == "h5py"), {"h5py": h5py}, names)
-    with names["file"] as file:
-        _, _, nbytes, _ = file.id.get_access_plist().get_cache()
-        assert nbytes >= 120 * 150 * 150 * 4
-    # Maps, for which the chunks are made, would be slower in others.
-    assert not [fix for fix in found.fixes if fix.repacks]
 
 
 def test_the_chunks_that_are_offered_for_stated_series_need_no_larger_cache(

@@ -57,12 +57,6 @@ def bits(count: int) -> Any:
     return NOISE & mask
 
 
-def mixed(data: Any, other: Any, rows: int) -> Any:
-    """Spread so many rows of other data over every 50, that is, over every chunk."""
-    taken = np.diff(np.arange(ROWS + 1) * rows // 50).astype(bool)
-    return np.where(taken[:, None], other, data)
-
-
 def write(path: Path, data: Any, **options: Any) -> Path:
     with h5py.File(path, "w") as file:
         file.create_dataset("x", data=data, **({"chunks": (50, COLUMNS)} | options))
@@ -212,25 +206,6 @@ def test_shuffle_is_not_judged_without_a_sample(tmp_path: Path, options: dict[st
     assert codes(subject) == []
 
 
-@pytest.mark.parametrize(
-    ("check", "data", "other", "rows"),
-    [
-        # With ever more noise in the walk, what shuffle saves falls below 10%.
-        (shuffle_missing, WALK, NOISE, (32, 37)),
-        # With ever more of the walk in it, data is no smaller without shuffle.
-        (shuffle_useless, ALIKE, WALK, (36, 39)),
-    ],
-)
-def test_what_shuffle_just_so_does(
-    tmp_path: Path, check: DatasetCheck, data: Any, other: Any, rows: tuple[int, int]
-) -> None:
-    for number, expected in zip(rows, (True, False), strict=True):
-        made = mixed(data, other, number)
-        options = {"shuffle": check is shuffle_useless, "compression": "gzip"}
-        path = write(tmp_path / "a.h5", made, **options)
-        assert bool(list(check(subject_of(path)))) is expected
-
-
 def with_sample(facts: DatasetFacts, plain_nbytes: int, shuffled_nbytes: int) -> DatasetFacts:
     """Put other sizes in the place of those found, to stand exactly at a threshold."""
     assert facts.sample is not None
@@ -314,12 +289,6 @@ def test_uncompressed(tmp_path: Path, chunks: tuple[int, ...] | None) -> None:
     assert "uncompressed" not in codes(after)
 
 
-def test_what_shrinks_to_half_stays(tmp_path: Path) -> None:
-    for rows, expected in ((14, True), (17, False)):
-        subject = large(tmp_path / "a.h5", mixed(WALK, NOISE, rows), chunks=None)
-        assert bool(list(uncompressed(subject))) is expected
-
-
 @pytest.mark.parametrize(
     ("nbytes", "changes", "expected"),
     [
@@ -365,15 +334,19 @@ READ_ELSEWHERE = """
 import chunkwise, h5py, json, sys
 from chunkwise.model.readers import reader
 from chunkwise.inspection import inspect
-readers = tuple(map(reader, sys.argv[2:])) or None
-for finding in inspect(sys.argv[1], readers=readers, sample=False).findings:
-    if finding.code == "filter-unavailable":
-        print(json.dumps([finding.severity, finding.summary, [fix.text for fix in finding.fixes]]))
+for names in sys.argv[2:]:
+    readers = tuple(map(reader, names.split())) or None
+    found = [
+        [finding.severity, finding.summary, [fix.text for fix in finding.fixes]]
+        for finding in inspect(sys.argv[1], readers=readers, sample=False).findings
+        if finding.code == "filter-unavailable"
+    ]
+    print(json.dumps(found))
 """
 
 
-def unavailable(path: Path, *readers: str, plugin: bool = True) -> list[list[Any]]:
-    """Inspect in a process that has not imported hdf5plugin, or cannot."""
+def unavailable(path: Path, *readers: str, plugin: bool = True) -> list[list[list[Any]]]:
+    """Inspect in a process that has not imported hdf5plugin, or cannot: once for each readers."""
     hidden = "" if plugin else "import sys; sys.modules['hdf5plugin'] = None\n"
     environment = {k: v for k, v in os.environ.items() if k != "HDF5_PLUGIN_PATH"}
     done = ran(
@@ -386,7 +359,7 @@ def unavailable(path: Path, *readers: str, plugin: bool = True) -> list[list[Any
 
 def test_what_another_installed_reader_reads_is_a_note(tmp_path: Path) -> None:
     path = write(tmp_path / "a.h5", WALK, **hdf5plugin.Bitshuffle())
-    ((severity, summary, fixes),) = unavailable(path)
+    (((severity, summary, fixes),),) = unavailable(path, "")
     assert severity == "note"
     assert "read here by chunkwise.open and by h5py after 'import hdf5plugin'" in summary
     assert fixes[0].startswith("import hdf5plugin")
@@ -394,16 +367,17 @@ def test_what_another_installed_reader_reads_is_a_note(tmp_path: Path) -> None:
     paste = f"import chunkwise; print(int({fixes[-1]}[...].sum()))"
     done = ran([sys.executable, "-c", paste], check=True)
     assert int(done.stdout) == int(WALK.sum(dtype="i8"))
-    ((severity, summary, _),) = unavailable(path, plugin=False)
+    (((severity, summary, _),),) = unavailable(path, "", plugin=False)
     assert severity == "note"
     assert "by chunkwise.open;" in summary
 
 
 def test_the_reader_that_is_named_decides(tmp_path: Path) -> None:
     path = write(tmp_path / "a.h5", WALK, **hdf5plugin.Bitshuffle())
-    assert unavailable(path, "chunkwise") == []
-    for reader in ("libhdf5-2", "libhdf5-1.10", "netcdf-c"):
-        ((severity, summary, fixes),) = unavailable(path, "chunkwise", reader)
+    libraries = [f"chunkwise {one}" for one in ("libhdf5-2", "libhdf5-1.10", "netcdf-c")]
+    alone, *others = unavailable(path, "chunkwise", *libraries)
+    assert alone == []
+    for ((severity, summary, fixes),) in others:
         assert severity == "error"
         assert "cannot be read by libhdf5 alone" in summary
         assert fixes
@@ -411,9 +385,9 @@ def test_the_reader_that_is_named_decides(tmp_path: Path) -> None:
 
 def test_what_nothing_installed_reads_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path / "a.h5", WALK.astype("f4"), **hdf5plugin.Zfp(rate=16))
-    assert [each[0] for each in unavailable(path)] == ["note"]
-    for readers in ((), ("chunkwise",), ("libhdf5-2",)):
-        ((severity, summary, _),) = unavailable(path, *readers, plugin=False)
+    ((found,),) = unavailable(path, "")
+    assert found[0] == "note"
+    for ((severity, summary, _),) in unavailable(path, "", "chunkwise", "libhdf5-2", plugin=False):
         assert severity == "error"
         assert "It cannot be read here" in summary
 

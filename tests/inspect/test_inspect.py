@@ -8,13 +8,10 @@ import h5py
 import numpy as np
 import pytest
 from h5py import h5t
-from hypothesis import given
-from hypothesis import strategies as st
 
-from chunkwise.inspection import DatasetFacts, FileFacts, dataset_facts, inspect
+from chunkwise.inspection import DatasetFacts, FileFacts, inspect
 from chunkwise.inspection.datatypes import byte_order, describe
 from tests.support.inspect_files import MISSING_FILTER, make_file
-from tests.support.versions import in_memory
 
 
 @pytest.fixture(scope="module")
@@ -47,42 +44,6 @@ def test_file(path: Path, facts: FileFacts) -> None:
     assert (root.path, root.kind, root.attributes) == ("/", "group", 1)
 
 
-def test_chunked(facts: FileFacts) -> None:
-    found = of(facts, "chunked")
-    with h5py.File(facts.path) as file:
-        stored = file["chunked"].id.get_storage_size()
-    assert found.chunks is not None
-    chunks = {
-        "shape": (20, 30),
-        "nbytes": 2400,
-        "grid": 9,
-        "allocated": 9,
-        "unfiltered": 0,
-        "edge_nbytes": 9 * 2400 - 14000,
-        "order_known": True,
-    }
-    assert {key: getattr(found.chunks, key) for key in chunks} == chunks
-    expected = {
-        "shape": (50, 70),
-        "maxshape": (None, 100),
-        "dimensions": None,
-        "is_scale": False,
-        "dtype": "int32",
-        "byte_order": "big",
-        "itemsize": 4,
-        "variable_length": False,
-        "layout": "chunked",
-        "sources": None,
-        "mappings": None,
-        "filters": "shuffle+deflate:6+fletcher32",
-        "unavailable_filters": (),
-        "logical_nbytes": 14000,
-        "stored_nbytes": stored,
-        "ratio": 14000 / stored,
-    }
-    assert {key: getattr(found, key) for key in expected} == expected
-
-
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
@@ -108,16 +69,6 @@ def test_chunked(facts: FileFacts) -> None:
 def test_layouts(facts: FileFacts, name: str, expected: dict[str, object]) -> None:
     found = of(facts, name)
     assert {key: getattr(found, key) for key in expected} == expected
-
-
-@pytest.mark.parametrize(
-    ("name", "grid", "allocated"),
-    [("sparse", 100, 4), ("empty", 0, 0), ("unknown_filter", 2, 0)],
-)
-def test_chunk_counts(facts: FileFacts, name: str, grid: int, allocated: int) -> None:
-    chunks = of(facts, name).chunks
-    assert chunks is not None
-    assert (chunks.grid, chunks.allocated) == (grid, allocated)
 
 
 @pytest.mark.parametrize(
@@ -164,12 +115,6 @@ def test_types_that_numpy_lacks(datatype: Any, name: str | None, order: str | No
     # A long double is 80 bits of 128 on one machine, and IEEE on another.
     assert describe(datatype).partition(" (")[0] in names
     assert byte_order(datatype) == order
-
-
-def test_dataspaces(facts: FileFacts) -> None:
-    scalar, null = of(facts, "types/scalar"), of(facts, "types/null")
-    assert (scalar.shape, scalar.maxshape, scalar.logical_nbytes) == ((), (), 8)
-    assert (null.shape, null.maxshape, null.logical_nbytes) == (None, None, 0)
 
 
 @pytest.mark.parametrize("name", ["vlen", "vlen_string", "compound_vlen"])
@@ -228,19 +173,3 @@ def test_no_data_is_read_unless_sampled(tmp_path: Path) -> None:
     chunks = of(inspect(path, sample=False), "x").chunks
     assert chunks is not None
     assert chunks.allocated == 10
-
-
-@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=3))
-def test_grid_is_what_a_full_write_allocates(axes: list[tuple[int, int]]) -> None:
-    shape, chunks = tuple(extent for extent, _ in axes), tuple(chunk for _, chunk in axes)
-    with in_memory() as file:
-        dataset = file.create_dataset(
-            "x", shape, "u2", chunks=chunks, maxshape=(None,) * len(shape)
-        )
-        dataset[...] = 1
-        file.flush()
-        found = dataset_facts(dataset.id)
-    assert found.chunks is not None
-    assert found.chunks.grid == found.chunks.allocated
-    assert found.stored_nbytes == found.chunks.grid * found.chunks.nbytes
-    assert found.logical_nbytes == 2 * int(np.prod(shape))

@@ -10,7 +10,6 @@ from click.testing import CliRunner
 
 from chunkwise.cli.main import cli
 from chunkwise.inspection import facts as records
-from chunkwise.inspection import inspect
 from chunkwise.inspection.finding import Finding
 from chunkwise.inspection.records import json_lines, plain
 from chunkwise.model.layout import DatasetLayout, FileLayout
@@ -67,17 +66,6 @@ def test_each_key_of_the_file_is_documented(path: Path) -> None:
     given = json.loads(run(path))
     assert (given["format"], given["version"]) == ("chunkwise-inspect", 2)
     assert documented_keys("FileFacts") == set(given)
-
-
-def test_json_gives_all_facts(path: Path) -> None:
-    given = json.loads(run(path, "chunked"))
-    (entry,) = given["objects"]
-    assert entry["path"] == "/chunked"
-    assert entry["dataset"]["maxshape"] == [None, 100]
-    assert entry["dataset"]["filters"] == "shuffle+deflate:6+fletcher32"
-    assert entry["dataset"]["chunks"]["allocated"] == 9
-    everything = inspect(path, sample=False).as_dict()
-    assert json.loads("\n".join(json_lines(everything))) == json.loads(json.dumps(everything))
 
 
 def test_json_has_an_object_a_line() -> None:

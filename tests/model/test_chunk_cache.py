@@ -1,21 +1,14 @@
 """Does the model of libhdf5's chunk cache load the chunks that libhdf5 loads?"""
 
-import json
 import math
-import os
 import random
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import h5py
-import pytest
 
-from chunkwise.model.chunk_cache import MOST_FOLLOWED, Read, collisions, reloads, slots
+from chunkwise.model.chunk_cache import MOST_FOLLOWED, Read, collisions, reloads
 from chunkwise.model.readers import LIBHDF5_1, LIBHDF5_2, LIBRARIES, Reader, reader, this_process
-
-CASES = 300
 
 
 def libraries() -> list[Path]:
@@ -24,22 +17,6 @@ def libraries() -> list[Path]:
     wheels = [*site.glob("h5py.libs/libhdf5-*.so*"), *site.glob("netcdf4.libs/libhdf5-*.so*")]
     system = sorted(Path("/usr/lib").glob("*-linux-gnu/libhdf5_serial.so.*"))
     return wheels + system[:1]
-
-
-def observed(library: Path, cases: list[dict[str, Any]]) -> list[list[int]]:
-    """Chunks loaded by each read of each case (tests/support/observe_loads.py)."""
-    program = Path(__file__).parents[1] / "support" / "observe_loads.py"
-    ran = subprocess.run(
-        [sys.executable, program, library],
-        input=json.dumps(cases),
-        capture_output=True,
-        text=True,
-        # Wheels keep what their libhdf5 depends on beside it.
-        env={**os.environ, "LD_LIBRARY_PATH": str(library.parent)},
-        check=True,
-    )
-    counts: list[list[int]] = json.loads(ran.stdout)
-    return counts
 
 
 def random_case(rng: random.Random) -> tuple[dict[str, Any], Reader, Read]:
@@ -63,32 +40,6 @@ def random_case(rng: random.Random) -> tuple[dict[str, Any], Reader, Read]:
 
 def test_there_is_a_library_to_ask() -> None:
     assert libraries()
-
-
-@pytest.mark.parametrize("library", libraries(), ids=lambda path: path.name)
-def test_loads_are_those_observed(library: Path) -> None:
-    rng = random.Random(20261121)
-    cases = [random_case(rng) for _ in range(CASES)]
-    predicted = [(read.chunks, reloads(reader, read)) for _, reader, read in cases]
-    found = observed(library, [case for case, _, _ in cases])
-    for (case, _, _), expected, loads in zip(cases, predicted, found, strict=True):
-        assert loads == [*expected], case
-    # Of every kind there is one: all kept, some lost, all lost, and collisions.
-    assert {0 < again < chunks for chunks, again in predicted} == {True, False}
-    assert any(collisions(reader, read) for _, reader, read in cases)
-    assert any(not again for _, again in predicted)
-
-
-@pytest.mark.parametrize("library", libraries(), ids=lambda path: path.name)
-def test_slots_are_not_the_index_modulo_nslots(library: Path) -> None:
-    """Paper 004 has ``cindex mod nslots``: by that these 521 chunks would all collide."""
-    read = Read((3, 521), (1, 1), 1, (0, 7), (3, 1))
-    assert len({int(slot) for slot in slots(read.grid, read.first, read.extent, 521)}) == 3
-    assert {(i * 521 + 7) % 521 for i in range(3)} == {7}
-    case: dict[str, Any] = {"shape": read.shape, "chunk": read.chunk}
-    case["cache"] = [521, 1 << 20, 0.75]
-    case["reads"] = [[read.start, read.block]] * 2
-    assert observed(library, [case]) == [[3, 0]]
 
 
 def test_a_chunk_larger_than_the_cache_is_never_kept() -> None:

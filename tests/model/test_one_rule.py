@@ -1,4 +1,4 @@
-"""One chooser: never worse than the two that there were, and the same answer everywhere."""
+"""Has the same question the same answer, whoever is asked, and however the data is stored?"""
 
 import math
 from pathlib import Path
@@ -13,62 +13,14 @@ from chunkwise.advice import calibration
 from chunkwise.files import answers
 from chunkwise.grammar import format_shape
 from chunkwise.inspection import inspect
-from chunkwise.measure import Results, explain
-from chunkwise.measure.planning import trial_of
-from chunkwise.measure.results import Cell
-from chunkwise.measure.target import Target, look
+from chunkwise.measure.target import look
 from chunkwise.measure.variants import suitable_chunks
 from chunkwise.model.nominal import _RATES
 from chunkwise.model.seconds import Machine
-from chunkwise.patterns import Access, defaults, parse, question, stated
-from chunkwise.trials.trial import Measurement
+from chunkwise.patterns import parse, question, stated
 
 Shape = tuple[int, ...]
 MACHINE = Machine({"libhdf5": _RATES}, {"libhdf5": _RATES})
-
-
-# --- all that ask ------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A record variable with a step in each chunk; the chunks hold nothing that can be read."""
-    path = tmp_path_factory.mktemp("one rule") / "x.h5"
-    with h5py.File(path, "w") as made:
-        dataset = made.create_dataset(
-            "t", SHAPE, "f4", maxshape=(None, *SHAPE[1:]), chunks=(1, *SHAPE[1:]), compression=1
-        )
-        for step in range(SHAPE[0]):
-            dataset.id.write_direct_chunk((step, 0, 0), b"x")
-    return path
-
-
-# No cache that a reader should be told to give holds a line of its chunks.
-SHAPE = (1600, 300, 300)
-
-
-def cell(target: Target, access: Access, total_s: float) -> Cell:
-    trial = trial_of(target, access, "h5py")
-    operations = access.walk(target.shape).operations
-    measured = Measurement(
-        trial,
-        "ok",
-        operations=1,
-        total_operations=operations,
-        total_s=total_s,
-        actual_cache_nslots=521,
-        actual_cache_nbytes=1 << 20,
-    )
-    return Cell(access, trial, (measured,))
-
-
-def advised(file: Path, accesses: list[Access]) -> str:
-    """Return the command that bench advises where the first pattern is by far the slowest."""
-    target = look(str(file), "/t")
-    cells = [cell(target, access, 1e6 / 1e4**i) for i, access in enumerate(accesses)]
-    advice = explain(Results(target, tuple(cells), 30.0, 1.0))
-    assert advice is not None
-    return advice.fix or ""
 
 
 def repacked(file: Path, *access: str) -> str:
@@ -77,27 +29,6 @@ def repacked(file: Path, *access: str) -> str:
     assert step.wanted.chunk is not None
     return format_shape(step.wanted.chunk)
 
-
-def test_inspect_bench_and_repack_choose_the_same(file: Path) -> None:
-    chunks = repacked(file)
-    (found,) = [
-        finding
-        for finding in inspect(str(file), sample=False).findings
-        if finding.code == "unlimited-chunk-1"
-    ]
-    assert found.evidence["offered_chunks"] == chunks
-    assert f"--chunk /t:{chunks} " in found.fixes[0].text
-    step, line_0, everything = defaults(SHAPE, 4)
-    assert f"--chunk /t:{chunks} " in advised(file, [line_0, step, everything])
-
-
-def test_bench_and_repack_choose_the_same_for_stated_patterns(file: Path) -> None:
-    lines = [Access("line", (1600, 1, 1)), Access("row", (1, 1, 300))]
-    assert f"--chunk /t:{repacked(file, 'line:0', 'row')} " in advised(file, lines)
-    assert repacked(file, "line:0", "row") != repacked(file)
-
-
-# --- the same for the same question ---------------------------------------------------------
 
 # Shape, chunks that nobody would want, and what is read.
 ASKED: list[tuple[Shape, Shape, tuple[str, ...]]] = [

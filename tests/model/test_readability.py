@@ -25,7 +25,6 @@ from chunkwise.model.readability import (
 from tests.inspect.test_findings_file import make_days
 from tests.support.commands import run
 
-ROOT = Path(__file__).parents[2]
 readers: Any = importlib.import_module("readers")
 
 

@@ -192,7 +192,7 @@ def test_wherever_a_rank_fails_all_end(seed: int) -> None:
                 raise UsageError(f"at step {step}")
             return "x" * mine.randrange(1000)
         # A busy machine may keep a rank from the others for seconds.
-        with ranks.ending(comm, patience_s=10):
+        with ranks.ending(comm, patience_s=6):
             for step, kind in enumerate(kinds):
                 if kind == "agree":
                     ranks.agree(comm, lambda: work(step))

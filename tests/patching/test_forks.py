@@ -1,4 +1,4 @@
-"""Do forked children read through patched h5py, and our files, as PyTorch's loader has them do?"""
+"""Do forked children read through patched h5py, and our files, whenever they are forked?"""
 
 from pathlib import Path
 
@@ -92,22 +92,6 @@ def check_anew_alone():
 wait([in_child(close)])
 check()
 """
-LOADER = """
-class Samples:
-    # As a torch Dataset: opened by the parent, indexed in the workers.
-    def __getitem__(self, i):
-        return d[i].sum(), f["chunked"][:, i].sum(), os.getpid()
-samples = Samples()
-def load(i):
-    return samples[i]
-samples[0]
-with multiprocessing.get_context("fork").Pool(3) as pool:
-    got = pool.map(load, range(40), chunksize=4)
-for i, (row, column, pid) in enumerate(got):
-    assert (row, column) == (whole[i].sum(), whole[:, i].sum())
-    assert pid != os.getpid()
-check()
-"""
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +109,6 @@ PROGRAMS = {
     "first read in the child": FIRST_READ_IN_CHILD,
     "forked while threads read": WHILE_READING,
     "closed in the child": CLOSED_IN_CHILD,
-    "workers of a loader": LOADER,
 }
 
 

@@ -175,9 +175,9 @@ def copied(source: Path, made: Path, encoded: bool) -> Path:
 
 
 def test_equal_values_under_another_mask_are_equal(source: Path, tmp_path: Path) -> None:
-    made = copied(source, tmp_path / "made.h5", encoded=True)
+    made = copied(source, tmp_path / "made.h5", encoded=False)
     with h5py.File(made, "r+") as f:
-        masked(f) if f["big"].chunks == (30, 400) else None
+        masked(f)
     assert proved(source, made).objects == 15
 
 
@@ -223,8 +223,6 @@ def test_an_object_that_only_references_reach_is_compared(tmp_path: Path) -> Non
             hidden[...] = value
             f.create_dataset("to", data=np.array([hidden.ref], h5py.ref_dtype))
             h5py.h5o.link(hidden.id, f.id, b"kept")
-            f.flush()
-            f.move("kept", "g/kept") if False else None
     with pytest.raises(WrongValueError, match="kept"):
         proved(path, made)
 

@@ -177,22 +177,6 @@ def test_a_dataset_that_grew_past_it_lacks_elements(tmp_path: Path, name: str) -
             file["d"][10:]
 
 
-def test_a_dataset_that_grows_while_it_is_open(tmp_path: Path) -> None:
-    path = tmp_path / "a.h5"
-    values = numbers((15,), "<i4")
-    write(path, values, (10,), "deflate", maxshape=(None,))
-    with chunkwise.open(path, "r+") as file:
-        dataset = file["d"]
-        np.testing.assert_array_equal(dataset[()], values)
-        np.testing.assert_array_equal(dataset[12:14], values[12:14])
-        dataset.resize((18,))
-        # Written at once, they are all there.
-        dataset[15:18] = [1, 2, 3]
-        np.testing.assert_array_equal(dataset[()], [*values, 1, 2, 3])
-    with h5py.File(path) as file:
-        np.testing.assert_array_equal(file["d"][()], [*values, 1, 2, 3])
-
-
 @pytest.mark.parametrize(
     "steps",
     [
@@ -252,19 +236,6 @@ def test_it_is_resized_again_and_again(
     with h5py.File(path) as file:
         np.testing.assert_array_equal(file["d"][()], expected)
     assert chunkwise.verify(path).verdict == "sound"
-
-
-def test_a_part_of_it_is_written(tmp_path: Path) -> None:
-    path = tmp_path / "a.h5"
-    values = numbers((15,), "<i4")
-    write(path, values, (10,), "deflate", maxshape=(None,))
-    with chunkwise.open(path, "r+") as file:
-        file["d"][11] = -5
-    values[11] = -5
-    with h5py.File(path, "r+") as file:
-        np.testing.assert_array_equal(file["d"][()], values)
-        file["d"].resize((20,))
-        np.testing.assert_array_equal(file["d"][15:], [7] * 5)
 
 
 def test_records_in_patched_h5py(tmp_path: Path) -> None:

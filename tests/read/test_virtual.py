@@ -186,44 +186,55 @@ def test_sources_with_numbers_are_found_up_to_a_gap(tmp_path: Path, gap: int) ->
         assert same(ours[1:, 3:5], whole[1:, 3:5])
 
 
-def test_names_with_percent_signs(tmp_path: Path) -> None:
-    wrote(tmp_path / "50%.h5", np.arange(6), "a%b")
-    layout = h5py.VirtualLayout((6,), "i8")
+def percent(folder: Path) -> Path:
+    """One whose source has per cent signs in its names."""
+    wrote(folder / "50%.h5", np.arange(6, dtype="i4"), "a%b")
+    layout = h5py.VirtualLayout((6,), "i4")
     layout[:] = h5py.VirtualSource("50%%.h5", "a%%b", (6,))
-    master(tmp_path / "v.h5", layout)
-    agree(tmp_path / "v.h5", [np.s_[...]])
+    return master(folder / "percent.h5", layout)
 
 
-@pytest.mark.parametrize("view", [h5d.VDS_FIRST_MISSING, h5d.VDS_LAST_AVAILABLE])
-def test_sources_without_end_count_as_far_as_they_go(tmp_path: Path, view: int) -> None:
-    dcpl = h5p.create(h5p.DATASET_CREATE)
+def test_names_with_percent_signs(tmp_path: Path) -> None:
+    agree(percent(tmp_path), [np.s_[...]])
+
+
+def endless(folder: Path) -> Path:
+    """One of two sources without end, of which each has every other pair of elements."""
+    dcpl, here = h5p.create(h5p.DATASET_CREATE), None
     dcpl.set_fill_value(np.array(-9))
-    here = None
     for number, length in enumerate([7, 4]):
         values = np.arange(length) + 100 * number
-        wrote(tmp_path / f"{number}.h5", values, maxshape=(None,), chunks=(3,))
+        wrote(folder / f"long{number}.h5", values, maxshape=(None,), chunks=(3,))
         here = h5s.create_simple((0,), (NO_END,))
         here.select_hyperslab((2 * number,), (NO_END,), (4,), (2,))
         there = h5s.create_simple((0,), (NO_END,))
         there.select_hyperslab((0,), (NO_END,), (1,), (1,))
-        dcpl.set_virtual(here, b"%d.h5" % number, b"x", there)
-    mapped(tmp_path / "v.h5", here, dcpl)
+        dcpl.set_virtual(here, b"long%d.h5" % number, b"x", there)
+    return mapped(folder / "endless.h5", here, dcpl)
+
+
+@pytest.mark.parametrize("view", [h5d.VDS_FIRST_MISSING, h5d.VDS_LAST_AVAILABLE])
+def test_sources_without_end_count_as_far_as_they_go(tmp_path: Path, view: int) -> None:
     dapl = h5p.create(h5p.DATASET_ACCESS)
     dapl.set_virtual_view(view)
     is_ours = view == h5d.VDS_LAST_AVAILABLE
-    whole = read_both(tmp_path / "v.h5", dapl, by="virtual" if is_ours else "libhdf5")
+    whole = read_both(endless(tmp_path), dapl, by="virtual" if is_ours else "libhdf5")
     assert len(whole) == 13 if is_ours else len(whole) < 13
 
 
-def test_mappings_of_scattered_blocks(tmp_path: Path) -> None:
-    wrote(tmp_path / "s.h5", np.arange(40).reshape(5, 8), chunks=(2, 3), compression="gzip")
+def scattered(folder: Path) -> Path:
+    """One of a mapping of several blocks, which lie otherwise in the source."""
+    wrote(folder / "s.h5", np.arange(40).reshape(5, 8), chunks=(2, 3), compression="gzip")
     dcpl = h5p.create(h5p.DATASET_CREATE)
     here = select(h5s.create_simple((6, 9)), [(0, 1, 1, 2), (1, 4, 2, 2)])
     select(here, [(4, 1, 1, 1), (0, 1, 1, 7)], h5s.SELECT_OR)
     there = select(h5s.create_simple((5, 8)), [(1, 1, 1, 3), (2, 1, 1, 5)])
     dcpl.set_virtual(here, b"s.h5", b"x", there)
-    mapped(tmp_path / "v.h5", h5s.create_simple((6, 9)), dcpl)
-    agree(tmp_path / "v.h5", [np.s_[...], np.s_[1], np.s_[:, 2:6], np.s_[4, 3]])
+    return mapped(folder / "scattered.h5", h5s.create_simple((6, 9)), dcpl)
+
+
+def test_mappings_of_scattered_blocks(tmp_path: Path) -> None:
+    agree(scattered(tmp_path), [np.s_[...], np.s_[1], np.s_[:, 2:6], np.s_[4, 3]])
 
 
 def test_sources_are_looked_for_where_libhdf5_looks(

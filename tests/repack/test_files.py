@@ -96,27 +96,6 @@ def test_any_rules(tmp_path: Path, rules: dict[str, Any]) -> None:
             assert one.stored_nbytes == file[one.path].id.get_storage_size()
 
 
-def test_in_place(tmp_path: Path) -> None:
-    source = write_example(tmp_path / "in.h5")
-    copy = Path(shutil.copy(source, tmp_path / "copy.h5"))
-    chunkwise.repack(source, in_place=True, chunk={"cube": (40, 16, 16)})
-    require_equal(copy, source)
-    with h5py.File(source) as file:
-        assert file["cube"].chunks == (40, 16, 16)
-    assert {path.name for path in tmp_path.iterdir()} == {"in.h5", "copy.h5"}
-
-
-def test_rounding_filters_are_held_to_what_they_promise(tmp_path: Path) -> None:
-    source, out = tmp_path / "in.h5", tmp_path / "out.h5"
-    values = np.linspace(0, 1, 10_000)
-    with h5py.File(source, "w") as file:
-        file["x"] = values
-    done = chunkwise.repack(source, out, filters={"x": "scaleoffset:ds:3"})
-    assert (done.warnings, done.verified) == ((), "proof")
-    with h5py.File(out) as file:
-        np.testing.assert_allclose(file["x"][...], values, atol=1e-3)
-
-
 @pytest.mark.parametrize("low", ["earliest", "latest"])
 def test_objects_keep_times_only_if_they_did(tmp_path: Path, low: str) -> None:
     source, out = tmp_path / "in.h5", tmp_path / "out.h5"

@@ -16,12 +16,12 @@ from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.newfile.claim import claimed
 from chunkwise.newfile.publish import publish
 from chunkwise.newfile.target import Place, choose
-from chunkwise.repacking.folder import FINISHED, FileResult, check, survey, work_of
+from chunkwise.repacking.folder import FINISHED, survey, work_of
 from chunkwise.repacking.gathering import gather
 from chunkwise.repacking.progress import Moment
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.run import Job
-from tests.support.repacking import nobody, require_equal
+from tests.support.repacking import require_equal
 
 MARK = b"chunkwise repack 0123456789abcdef\n"
 as_root = pytest.mark.skipif(system.user() != 0, reason="only root gives files to others")
@@ -168,26 +168,6 @@ def test_a_work_folder_that_is_swapped_for_a_link_meanwhile(
     assert set(content(victim).values()) == {b"precious"}
 
 
-@pytest.mark.parametrize("resume", [False, True])
-@pytest.mark.parametrize("name", ["journal", "before.journal", "before.h5", "lock"])
-def test_what_is_put_into_the_work_folder_meanwhile_stays(
-    source: Path, shared: Path, name: str, resume: bool
-) -> None:
-    planted = shared / ".out.h5.repack" / name
-
-    def plant(moment: Moment) -> None:
-        if moment.phase == "copying":
-            planted.unlink(missing_ok=True)
-            planted.write_bytes(b"precious")
-
-    chunkwise.repack(source, shared / "out.h5", chunk="x:100", resume=resume, progress=plant)
-    require_equal(source, shared / "out.h5")
-    assert content(planted.parent) == {name: b"precious"}
-    with pytest.raises(UsageError, match="it was left as it is: move it away"):
-        chunkwise.repack(source, shared / "out.h5", force=True, resume=resume)
-    assert content(planted.parent) == {name: b"precious"}
-
-
 @as_root
 def test_a_link_of_another_user_is_not_followed_where_others_may_write(
     source: Path, victim: Path, shared: Path
@@ -201,13 +181,6 @@ def test_a_link_of_another_user_is_not_followed_where_others_may_write(
     assert (victim / "thesis.tex").read_bytes() == b"precious"
 
 
-def many(source: Path, out: Path, *, resume: bool) -> list[FileResult]:
-    batch = gather([str(source.parent)], out)
-    work = work_of(Job(Rules.of("x:100", None), resume=resume), "copy")
-    check(batch, work, force=not resume)
-    return list(survey(batch, work, force=not resume, watch=lambda *_: nobody))
-
-
 def test_what_gets_the_manifests_name_meanwhile_stays(source: Path, shared: Path) -> None:
     def plant(_: Moment) -> None:
         (shared / FINISHED).write_bytes(b"precious")
@@ -217,26 +190,6 @@ def test_what_gets_the_manifests_name_meanwhile_stays(source: Path, shared: Path
     with pytest.raises(UsageError, match="not the list of results"):
         list(survey(batch, work, force=False, watch=lambda *_: plant))
     assert (shared / FINISHED).read_bytes() == b"precious"
-
-
-@pytest.mark.parametrize("resume", [False, True])
-def test_results_of_many_files_go_through_no_link(
-    source: Path, victim: Path, shared: Path, resume: bool
-) -> None:
-    (shared / "in.h5").symlink_to(victim / "thesis.tex")
-    found = many(source, shared, resume=resume)
-    assert [one.outcome for one in found] == ["failed"]
-    assert found[0].reason is not None
-    assert "is a link, or in a folder that is one" in found[0].reason
-    (shared / "in.h5").unlink()
-    deep = source.parent / "deep"
-    deep.mkdir()
-    source.rename(deep / "in.h5")
-    (shared / "deep").symlink_to(victim)
-    assert [one.outcome for one in many(deep / "in.h5", shared, resume=resume)] == ["repacked"]
-    (shared / "in.h5").unlink()
-    assert [one.outcome for one in many(source, shared, resume=False)] == ["failed"]
-    assert content(victim) == dict.fromkeys(("thesis.tex", "lock", "journal"), b"precious")
 
 
 @pytest.mark.parametrize("in_place", [False, True])

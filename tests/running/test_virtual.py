@@ -12,14 +12,13 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from h5py import h5p, h5s
 
 import chunkwise
 from chunkwise.running import environment
-from tests.read.test_virtual import NO_END, mapped, master, numbered, rows, wrote
+from tests.read.test_virtual import endless, master, numbered, percent, rows, scattered
 from tests.running.test_programs import ran, reads
 from tests.support import mapping
-from tests.support.mapping import make_random, select
+from tests.support.mapping import make_random
 
 if not environment.LIBRARY.is_file():
     pytest.skip("libchunkwise_preload.so is not built (`make install`)", allow_module_level=True)
@@ -119,30 +118,9 @@ def every_kind(folder: Path) -> list[str]:
     """Files with virtual datasets that the engine reads."""
     rows(folder)
     numbered(folder, [0, 1, 3, 6])
-    wrote(folder / "50%.h5", np.arange(6, dtype="i4"), "a%b")
-    percent = h5py.VirtualLayout((6,), "i4")
-    percent[:] = h5py.VirtualSource("50%%.h5", "a%%b", (6,))
-    master(folder / "percent.h5", percent)
-
-    dcpl, here = h5p.create(h5p.DATASET_CREATE), None
-    dcpl.set_fill_value(np.array(-9))
-    for number, length in enumerate([7, 4]):
-        values = np.arange(length) + 100 * number
-        wrote(folder / f"long{number}.h5", values, maxshape=(None,), chunks=(3,))
-        here = h5s.create_simple((0,), (NO_END,))
-        here.select_hyperslab((2 * number,), (NO_END,), (4,), (2,))
-        there = h5s.create_simple((0,), (NO_END,))
-        there.select_hyperslab((0,), (NO_END,), (1,), (1,))
-        dcpl.set_virtual(here, b"long%d.h5" % number, b"x", there)
-    mapped(folder / "endless.h5", here, dcpl)
-
-    wrote(folder / "s.h5", np.arange(40).reshape(5, 8), chunks=(2, 3), compression="gzip")
-    dcpl = h5p.create(h5p.DATASET_CREATE)
-    here = select(h5s.create_simple((6, 9)), [(0, 1, 1, 2), (1, 4, 2, 2)])
-    select(here, [(4, 1, 1, 1), (0, 1, 1, 7)], h5s.SELECT_OR)
-    there = select(h5s.create_simple((5, 8)), [(1, 1, 1, 3), (2, 1, 1, 5)])
-    dcpl.set_virtual(here, b"s.h5", b"x", there)
-    mapped(folder / "scattered.h5", h5s.create_simple((6, 9)), dcpl)
+    percent(folder)
+    endless(folder)
+    scattered(folder)
 
     nested = h5py.VirtualLayout((2, 4, 30), "i4")
     for number in range(2):

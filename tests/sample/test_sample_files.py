@@ -12,7 +12,7 @@ import h5py
 import pytest
 from click.testing import CliRunner
 
-from chunkwise.errors import ChunkwiseError, UsageError
+from chunkwise.errors import UsageError
 from chunkwise_lab.commands.sample import command
 from chunkwise_lab.sample import SAMPLES, CannotWriteError, write
 from tests.support.golden import assert_golden, mistakes, refused
@@ -227,8 +227,3 @@ sample cube x.h5 --filter gzp
 """)
     assert_golden("sample-mistakes", said)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_errors_are_those_of_the_package() -> None:
-    assert issubclass(CannotWriteError, ChunkwiseError)
-    assert issubclass(CannotWriteError, OSError)

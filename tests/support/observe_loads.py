@@ -1,9 +1,10 @@
-"""How many chunks does a libhdf5 load for each read?  Counted by a filter that it calls.
+"""How many chunks does a libhdf5 load for each read, and does chunkwise's tally count the same?
 
 Run as a program of its own, so that exactly one libhdf5 is loaded: its path is the
 first argument; cases come as JSON on standard input, counts go as JSON to standard
 output.  A filter that changes nothing is registered under a number of the range for
-testing, and counts the chunks that it is asked to decode.
+testing, and counts the chunks that it is asked to decode.  Beside it there are two of libhdf5's
+own, whose calls chunkwise counts.
 """
 
 import ctypes
@@ -12,7 +13,9 @@ import sys
 from ctypes import byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint, c_uint64, c_void_p
 from typing import Any
 
-FILTER = 300
+from chunkwise import _native
+
+SHUFFLE, FLETCHER32, FILTER = 2, 3, 300
 REVERSE = 0x0100  # H5Z_FLAG_REVERSE: decoding
 FILTER_FUNCTION = ctypes.CFUNCTYPE(
     c_size_t, c_uint, c_size_t, c_void_p, c_size_t, c_void_p, c_void_p
@@ -44,6 +47,7 @@ class Observer:
         self._function = FILTER_FUNCTION(self._filter)
         self._class = FilterClass(1, FILTER, 1, 1, b"count", None, None, self._function)
         self("H5Zregister", byref(self._class))
+        self.bound = _native.Library.from_path(path)
 
     def __call__(self, name: str, *arguments: Any) -> int:
         function = getattr(self.library, name)
@@ -63,11 +67,14 @@ class Observer:
     def constant(self, name: str) -> c_int64:
         return c_int64(c_int64.in_dll(self.library, name).value)
 
-    def add_filters(self, dcpl: c_int64) -> None:
-        """Add filters behind the one that counts."""
-
     def count(self) -> int:
-        """Chunks decoded so far."""
+        """Chunks decoded so far, as both count them."""
+        tallied = self.bound.tally([SHUFFLE, FLETCHER32, FILTER])
+        # The function of a filter that a program registers itself cannot be found.
+        assert FILTER not in tallied
+        counts = {tally["decode"][0] for tally in tallied.values()}
+        if counts != {self.decoded}:
+            raise RuntimeError(f"{counts} tallied, {self.decoded} decoded")
         return self.decoded
 
     def loads(self, case: dict[str, Any]) -> list[int]:
@@ -84,7 +91,8 @@ class Observer:
         dcpl = c_int64(self("H5Pcreate", self.constant("H5P_CLS_DATASET_CREATE_ID_g")))
         self("H5Pset_chunk", dcpl, c_int(rank), dims(*chunk))
         self("H5Pset_filter", dcpl, c_int(FILTER), c_uint(0), c_size_t(0), None)
-        self.add_filters(dcpl)
+        self("H5Pset_shuffle", dcpl)
+        self("H5Pset_fletcher32", dcpl)
         # H5D_ALLOC_TIME_EARLY: every chunk is written, with the fill value.
         self("H5Pset_alloc_time", dcpl, c_int(1))
         byte = self.constant("H5T_NATIVE_UCHAR_g")

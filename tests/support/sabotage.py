@@ -4,9 +4,9 @@
 folder, and lets those go wrong that a `Plan` names.  A run without faults says how many there
 are::
 
-    clean = run(command, folder)
-    for call in clean.calls:
-        done = run(command, folder, Plan(call.number, "enospc..."))
+    with Server(module, folder) as server:
+        for call in server.run(function, folder).calls:
+            done = server.run(function, folder, Plan(call.number, "enospc..."))
 
 Calls of several threads or processes are counted together, so a number may be another call in the
 next run.
@@ -20,15 +20,13 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 import pytest
-
-from tests.support.processes import ran
 
 SOURCE: Final = Path(__file__).with_suffix(".c")
 #: Those that can be counted, each with its relatives (``pwrite64``, ``renameat2``, ``linkat``), in
@@ -51,16 +49,14 @@ class Plan:
     """The first, from 1 on; 0 for none."""
     faults: str = "pass"
     """One for each call from there on, and ``...`` if the last holds for all others too."""
-    calls: tuple[str, ...] = CALLS
-    """The calls that are counted."""
 
     @property
     def state(self) -> bytes:
         """The `struct state` of this plan before the first call."""
         faults = [FAULTS.index(name) for name in self.faults.removesuffix("...").split(",")]
         lasting = self.faults.endswith("...")
-        calls = sum(1 << CALLS.index(name) for name in self.calls)
-        return struct.pack("QQIBB34s", 0, self.number, calls, lasting, len(faults), bytes(faults))
+        every = (1 << len(CALLS)) - 1
+        return struct.pack("QQIBB34s", 0, self.number, every, lasting, len(faults), bytes(faults))
 
 
 @dataclass(frozen=True, order=True)
@@ -128,29 +124,6 @@ def variables(under: Path, state: Path, log: Path) -> dict[str, str]:
         "SABOTAGE_STATE": str(state),
         "SABOTAGE_LOG": str(log),
     }
-
-
-def run(
-    command: Sequence[object],
-    under: Path,
-    plan: Plan | None = None,
-    *,
-    timeout_s: float = 120.0,
-    environment: Mapping[str, str] | None = None,
-) -> Done:
-    """Run a command whose calls for files under a folder are counted, and go wrong as planned."""
-    with tempfile.TemporaryDirectory(prefix="chunkwise-sabotage-") as kept:
-        state, log = Path(kept, "state"), Path(kept, "log")
-        state.write_bytes((plan or Plan()).state)
-        log.touch()
-        done = ran(
-            [str(word) for word in command],
-            env={**os.environ, **(environment or {}), **variables(under, state, log)},
-            cwd=under,
-            errors="replace",
-            timeout=timeout_s,
-        )
-        return Done(done.returncode, done.stdout, done.stderr, _logged(log))
 
 
 class Server:

@@ -7,6 +7,7 @@ the child, or minus its signal. What the child prints is then in FOLDER/out and 
 """
 
 import faulthandler
+import gc
 import importlib
 import os
 import signal
@@ -21,6 +22,8 @@ HANG_S = 240
 def main() -> int:
     """Serve until the input ends; a child returns from here, and ends as any program does."""
     module, kept = importlib.import_module(sys.argv[1]), Path(sys.argv[2])
+    # Children neither go through what was imported nor copy it.
+    gc.freeze()
     for line in sys.stdin:
         name, folder = line.rstrip("\n").split(" ", 1)
         child = os.fork()

@@ -116,7 +116,8 @@ def main() -> None:
             plugins.append(Face())
         # None of our settings; in processes of their own two runs share no folder.
         options += ["-c", "/dev/null", "--rootdir", ".", "--basetemp", "tmp"]
-        options += ["--pyargs", "h5py.tests"]
+        # Where plugins lie they ask of libhdf5 alone, and a process for each question.
+        options += ["--pyargs", "h5py.tests", "-k", "not h5pl"]
     else:
         import xarray as xr
 

@@ -11,6 +11,7 @@ import pytest
 
 from chunkwise.errors import UsageError
 from chunkwise.trials.readers import netcdf_library
+from tests.support.commands import ended
 
 _PACKAGES = {
     "h5clear": "hdf5-tools",
@@ -35,8 +36,16 @@ def require_tool(name: str) -> str:
 def paste(command: str, folder: Path) -> None:
     """Run a command as it would be pasted into a shell, where chunkwise is installed.
 
-    The programs that are named in it are asked for first, so that a missing one skips the test.
+    One of chunkwise runs in this process, with the words that the shell makes of it: to import
+    takes longer.  The programs that are named in others are asked for first, so that a missing one
+    skips the test.
     """
+    if command.startswith("chunkwise "):
+        shell = f"chunkwise() {{ printf '%s\\0' \"$@\"; }}\n{command}"
+        words = subprocess.run(["bash", "-c", shell], capture_output=True, check=True).stdout
+        ours = ended(*map(os.fsdecode, words.split(b"\0")[:-1]), cwd=folder)
+        assert ours.returncode == 0, f"{command}\n{ours.stderr}"
+        return
     scripts = str(Path(sys.executable).parent)
     for name in ("h5repack", "nccopy", "h5clear"):
         if name in shlex.split(command):

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import chunkwise
-from chunkwise.advice.work import Work
-from chunkwise.cli.main import cli
 from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.model.chunk_cache import ChunkCache, slots
 from chunkwise.model.cost import Stored, walk_cost
@@ -23,7 +18,6 @@ from chunkwise.model.layout import Layout
 from chunkwise.model.readers import this_process
 from chunkwise.model.seconds import Machine
 from chunkwise.patterns import as_stated, parse
-from chunkwise.viewing import work
 from chunkwise.viewing.chunkmap import SIDE, ChunkMap
 from chunkwise.viewing.costs import NOTHING
 from chunkwise.viewing.session import Session
@@ -325,51 +319,3 @@ def test_metadata_free_and_lost_space_are_inspect_s(tmp_path: Path) -> None:
     assert whole.max() < 1.001
     # What was deleted is at neither.
     assert (whole < 0.01).sum() * each > 3_000_000
-
-
-def printed(*words: str) -> Any:
-    """What a command prints as JSON."""
-    result = CliRunner().invoke(cli, [*words, "--json"])
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return json.loads(result.stdout)
-
-
-def test_counts_are_those_that_inspect_prints(session: Session, path: Path) -> None:
-    texts = ["line:0", "plane:1", "1x7x9", "map=frames"]
-    options = [word for text in texts for word in ("--access", text)]
-    said = printed("inspect", str(path), "cube", "--no-sample", *options)
-    found = said["objects"][0]["dataset"]["patterns"]
-    reads = session.costs(asked(session, "/cube", *texts))["reads"]
-    for one, read in zip(found, reads, strict=True):
-        now = read["now"]
-        for name in ("chunks", "selected_nbytes", "decoded_nbytes"):
-            assert now[name] == one[name]
-        assert now["decoded_nbytes"] / now["selected_nbytes"] == one["amplification"]
-
-
-@pytest.mark.slow
-def test_seconds_are_those_that_advise_prints(
-    session: Session, path: Path, known_machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert known_machine.threads
-    taken: list[Any] = []
-    sampled = Work._samples
-
-    def once(work: Work, *given: Any) -> Any:
-        if not taken:
-            taken.append(sampled(work, *given))
-        return taken[0]
-
-    # Two samples take two times; both commands see one here.
-    monkeypatch.setattr(Work, "_samples", once)
-    costs = session.costs_of(asked(session, "/cube"))
-    costs._problem = work.sample(lambda _: None, str(path), "/cube")
-    costs.is_measuring = False
-    texts = ["line:0", "line:0@walk", "plane:0@walk"]
-    options = [word for text in texts for word in ("--access", text)]
-    for reader in ("", "libhdf5-1.10", "netcdf-c"):
-        whom = ["--for", reader] if reader else []
-        said = printed("advise", str(path), "cube", "--budget", "1", *options, *whom)
-        reads = session.costs(asked(session, "/cube", *texts, reader=reader))["reads"]
-        for one, read in zip(said["patterns"], reads, strict=True):
-            assert read["now"]["libhdf5_s"] == pytest.approx(one["present_model_s"])

@@ -174,22 +174,3 @@ def test_the_search_finds_without_a_network(browser: Any) -> None:
     page.wait_for_selector("#search-results li a")
     assert page.locator("#search-results li a").count() > 3
     page.close()
-
-
-def test_no_page_has_a_sentence_that_the_style_forbids() -> None:
-    style = (ROOT / "docs" / "style.md").read_text("utf-8")
-    table = style.partition("## Before and after")[2].partition("## Terms")[0]
-    rows = re.findall(r"^\| (.+?) \| .+ \|$", table, re.MULTILINE)
-    forbidden = [row for row in rows if row not in ("before", "---")]
-    assert len(forbidden) > 5
-    # What papers say again is written elsewhere: docs/studies.md and results.
-    pages = [
-        page
-        for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-        if page.stem not in ("style", "studies") and "_built" not in page.parts
-    ]
-    sources = sorted((ROOT / "python").rglob("*.py"))
-    for path in (*pages, *sources):
-        text = " ".join(path.read_text("utf-8").split()).lower()
-        for phrase in forbidden:
-            assert phrase.lower() not in text, f"{path}: {phrase}"

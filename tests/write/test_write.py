@@ -6,19 +6,12 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chunkwise
 from chunkwise._lib import library
 from chunkwise.errors import SelectionError, UsageError
 from tests.support.filtered import with_plain_edges
-
-PIPELINES: list[dict[str, Any]] = [
-    {},
-    {"compression": "gzip", "compression_opts": 1},
-    {"compression": "gzip", "shuffle": True, "fletcher32": True, "fillvalue": 7},
-]
 
 RECORD = np.dtype([("x", "i4"), ("y", "f8")])
 
@@ -36,39 +29,6 @@ def slices(size: int) -> st.SearchStrategy[Any]:
         lambda t: slice(t[0], min(t[0] + t[1], size), t[2])
     )
     return st.one_of(some, some, st.just(slice(None)), st.integers(-size, size - 1))
-
-
-@pytest.mark.parametrize("libver", ["earliest", "latest"])
-@pytest.mark.parametrize("pipeline", PIPELINES, ids=["plain", "gzip", "all"])
-def test_it_writes_what_h5py_writes(tmp_path: Path, libver: str, pipeline: dict[str, Any]) -> None:
-    @settings(max_examples=15)
-    @given(data=st.data())
-    def check(data: st.DataObject) -> None:
-        shape = tuple(data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=3)))
-        chunks = tuple(data.draw(st.integers(1, n)) for n in shape)
-        options = {"shape": shape, "chunks": chunks, "dtype": "<i2", **pipeline}
-        model = np.full(shape, pipeline.get("fillvalue", 0), "<i2")
-        path = tmp_path / "x.h5"
-        with h5py.File(path, "w", libver=libver) as file:
-            d = chunkwise.wrap(file.create_dataset("x", **options))
-            for number in range(data.draw(st.integers(1, 6))):
-                index = tuple(data.draw(slices(n)) for n in shape)
-                target = model[index].shape
-                value: Any = np.arange(np.prod(target, dtype=int)).reshape(target) + number
-                kind = data.draw(st.sampled_from(["i2", "i1", ">i2", "f8", "list", "scalar"]))
-                if kind == "scalar":
-                    value = number + 50
-                else:
-                    value = value.tolist() if kind == "list" else value.astype(kind)
-                d[index] = value
-                model[index] = value
-                if data.draw(st.booleans()):
-                    np.testing.assert_array_equal(d[...], model)
-        with chunkwise.open(path) as read, h5py.File(path) as oracle:
-            np.testing.assert_array_equal(np.asarray(oracle["x"]), model)
-            np.testing.assert_array_equal(np.asarray(read["x"]), model)
-
-    check()
 
 
 @pytest.mark.parametrize(
