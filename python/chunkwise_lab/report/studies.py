@@ -14,7 +14,7 @@ from chunkwise_lab.report.model import Block, Chart, Finding, Section, Table
 from chunkwise_lab.report.values import Drawing, published
 from chunkwise_lab.studies.claims import judge
 from chunkwise_lab.studies.figures import FIGURES
-from chunkwise_lab.studies.iotest.modelled import SAID, modelled
+from chunkwise_lab.studies.iotest.modelled import modelled, said
 from chunkwise_lab.studies.own_data import study_of
 from chunkwise_lab.studies.published import measured
 from chunkwise_lab.studies.results import Outcome, Row, StudyResults
@@ -205,7 +205,7 @@ def _reduced(experiment: Experiment, results: StudyResults, study: Study) -> boo
 def _block(
     experiment: Experiment, outcome: Outcome, results: StudyResults, study: Study, id_: str
 ) -> Block:
-    rows = outcome.rows()
+    rows, cpu_count = outcome.rows(), results.environment.get("cpu_count")
     drawing = Drawing(
         rows,
         experiment.published,
@@ -225,8 +225,8 @@ def _block(
         ("What the paper found", experiment.found),
         ("Shown as a figure only", experiment.only_drawn),
         ("What differs here", experiment.note),
-        (OVERSUBSCRIBED, oversubscribed(rows, results.environment.get("cpu_count"))),
-        ("The model beside it", SAID if drawing.modelled else ""),
+        (OVERSUBSCRIBED, oversubscribed(rows, cpu_count)),
+        ("The model beside it", said(rows, cpu_count)),
         (FALLBACK, " ".join(fallbacks(rows, results.libraries))),
     )
     stopped = () if outcome.complete else ("This experiment was stopped before its end.",)
