@@ -11,7 +11,7 @@ from chunkwise.words import format_ratio, joined
 from chunkwise_lab.report.scales import number
 from chunkwise_lab.studies.figures import FIGURES, Figure
 from chunkwise_lab.studies.study import Where
-from chunkwise_lab.studies.wording import plain, quantity
+from chunkwise_lab.studies.wording import quantity
 
 Libraries = Mapping[str, str]
 
@@ -86,10 +86,8 @@ def where_phrase(where: Where, libraries: Libraries) -> str:
     return ", ".join(parts)
 
 
-def figure_text(figure: Figure, value: float, *, relative: bool = False) -> str:
+def figure_text(figure: Figure, value: float) -> str:
     """Write a value of a figure with its unit."""
-    if relative:
-        return f"{plain(value)}x"
     if value < 0 and figure.unit in ("s", "bytes"):
         return f"{value:.3g} {figure.unit}"
     return format_ratio(value) if figure.unit == "times" else quantity(value, figure.unit)
