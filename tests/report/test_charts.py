@@ -8,6 +8,7 @@ import pytest
 
 from chunkwise_lab.report import studies
 from chunkwise_lab.report.charts import draw
+from chunkwise_lab.report.labels import phrase
 from chunkwise_lab.report.model import Block, Chart, Report, Section, Series, Table, Tick
 from chunkwise_lab.report.parts import lead
 from chunkwise_lab.report.plots import figure
@@ -250,6 +251,36 @@ def test_an_estimate_beside_a_published_value_is_marked() -> None:
     (chart, table), *_ = section.blocks[0].pictures
     assert chart is None
     assert table.rows[0][2:4] == ("1,070 MB", "~4,800 MB libhdf5")
+
+
+def test_rows_of_netcdf4_name_its_own_library() -> None:
+    libraries = {
+        "default": "HDF5 2.0.0 (h5py's)",
+        "/netcdf4.libs/libhdf5.so": "HDF5 2.2.0 (netCDF4's wheel)",
+    }
+    own = list(libraries)[1]
+    records = [
+        record({"access": "rows", "reader": reader, "libhdf5": path}, {"total_s": seconds})
+        for seconds, (reader, path) in enumerate(
+            (("netcdf4", "default"), ("libhdf5", "default"), ("libhdf5", own)), 1
+        )
+    ]
+    plot = Plot("t", "access", "total_s", ("reader",))
+    found = draw("c", plot, Drawing(Outcome(records).rows(), (), "mean", libraries))
+    assert found is not None
+    chart, table = found
+    assert chart is not None
+    told = [row[table.columns.index("library")] for row in table.rows]
+    assert told == [libraries[own], libraries["default"], libraries[own]]
+    hovers = [series.points[0].details[1] for series in chart.series]
+    assert [text.rpartition(", ")[2] for text in hovers] == told
+    assert [series.name for series in chart.series] == [
+        f"{reader}, {text}"
+        for reader, text in zip(("netcdf4", "libhdf5", "libhdf5"), told, strict=True)
+    ]
+    # Where netCDF4 and h5py share one, there is no other.
+    del libraries[own]
+    assert phrase(records[0]["point"], ["libhdf5"], libraries) == "HDF5 2.0.0 (h5py's)"
 
 
 def test_nothing_measured_and_nothing_published_is_nothing() -> None:

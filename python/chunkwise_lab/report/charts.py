@@ -21,6 +21,7 @@ from chunkwise_lab.report.labels import (
     value_phrase,
     value_text,
     where_phrase,
+    with_library,
 )
 from chunkwise_lab.report.model import Axis, Chart, Point, Series, Table, Tick
 from chunkwise_lab.report.scales import Scale, number
@@ -80,7 +81,8 @@ def _whole(
     told = [n for n in _TOLD if n == _TODAY or any(texts[n] for _, texts in lines)]
     rows = []
     for of, texts in lines:
-        place = (value_text(n, of.point.get(n, ""), drawing.libraries) for n in names)
+        point = with_library(of.point, drawing.libraries)
+        place = (value_text(n, point.get(n, ""), drawing.libraries) for n in names)
         no_value = "no counterpart" if of.elsewhere else "not measured"
         rows.append((*place, *(texts[n] or (no_value if n == _TODAY else "") for n in told)))
     numbers = (*(False for _ in names), *(n != "source" for n in told))

@@ -193,7 +193,10 @@ def setting_of(sample: Sample, name: str) -> str:
     """Say a sample's value of an axis; a library by its version, as a path says little."""
     text = sample.point[name]
     if name == "libhdf5" and sample.versions:
-        return f"{joined(sample.versions)} ({printable(build_of(text))})"
+        used = joined(sample.versions)
+        # netCDF4 calls a library of its own, and its version says which.
+        own = sample.point.get("reader") == "netcdf4"
+        return used if own else f"{used} ({printable(build_of(text))})"
     return setting(name, text)
 
 
