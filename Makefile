@@ -47,7 +47,7 @@
 #                  ONLY=cores: how the engine would use more processors (THREADS=8,64 for some)
 #   make benchmarks  the same, and fill the figures in docs/benchmarks.md
 #   make studies   the papers' five studies, three more, and their report, in target/studies
-#                  (about half an hour; SCALE=paper for the papers' sizes: hours)
+#                  (about 23 minutes; SCALE=paper for the papers' sizes: hours)
 #   make docs      the site in target/site: opens without a network; warnings are errors
 #   make bench-c   are bench's figures those of a plain C program? (needs HDF5's headers)
 #   make readme    fill README.md, the first pages of the site and docs/fix.md from runs here

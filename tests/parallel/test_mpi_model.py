@@ -14,6 +14,7 @@ from chunkwise_lab.mpi_model.measured import read_runs, run_of
 from chunkwise_lab.mpi_model.model import Job, Machine, predict
 from chunkwise_lab.mpi_model.text import lines
 
+PAGE = Path(__file__).resolve().parents[2] / "docs/mpi.md"
 RECORD = {
     "nbytes": 10**9,
     "stored_nbytes": 4 * 10**8,
@@ -94,6 +95,14 @@ def test_without_runs_the_machine_is_assumed() -> None:
     assert "by 64 ranks on 64 cores" in result.output
     assert "What lifts it:" in " ".join(result.output.split())
     assert all(len(line) <= 80 for line in result.output.splitlines())
+
+
+def test_its_page_shows_what_it_prints() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    shown = page.partition("    $ chunkwise mpi-model\n")[2].partition("\n\n")[0].splitlines()
+    printed = run().output.splitlines()
+    assert len(shown) > 5
+    assert [line for line in shown if line != "    ..." and line[4:] not in printed] == []
 
 
 def test_json_and_text_are_of_one_prediction(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from chunkwise_lab.report import studies
 from chunkwise_lab.report.charts import draw
+from chunkwise_lab.report.labels import phrase
 from chunkwise_lab.report.model import Block, Chart, Report, Section, Series, Table, Tick
 from chunkwise_lab.report.parts import lead
 from chunkwise_lab.report.plots import figure
@@ -55,7 +56,7 @@ def test_published_values_stand_where_todays_do(section: Section) -> None:
     today = {round(point.value, 6): point.at for point in named(chart, "libhdf5").points}
     assert paper[0.37] == today[0.000312]
     row = next(row for row in table.rows if row[:2] == ("3MiB", "libhdf5"))
-    assert row == ("3MiB", "libhdf5", "312 µs", "± 2.2%", "370 ms", "1/1,186", "Table 5")
+    assert row == ("3MiB", "libhdf5", "0.000312 s", "± 2.2%", "0.37 s", "1/1,186", "Table 5")
 
 
 def test_rates_and_bandwidths_say_their_unit() -> None:
@@ -128,8 +129,8 @@ def test_a_published_value_that_nothing_matches_has_a_row(section: Section) -> N
     assert chart.kind == "dots"
     row = next(row for row in table.rows if row[0] == "as then")
     assert "not measured" in row
-    assert "4.8 MiB" in row
-    assert chart.figure.title == "Bytes of the file (MiB)"
+    assert "5 MB" in row
+    assert chart.figure.title == "Bytes of the file (MB)"
 
 
 def test_an_axis_that_differs_at_one_place_tells_series_apart() -> None:
@@ -216,6 +217,70 @@ def test_what_has_no_place_in_a_plot_is_told_in_a_table() -> None:
     chart, table = section.blocks[0].pictures[-1]
     assert chart is None
     assert table.rows == (("libhdf5", "seconds for all of it", "5.29 s", "", "Section 5"),)
+
+
+def test_published_values_are_as_printed_and_todays_in_their_unit() -> None:
+    plot = Plot("t", "cache", "total_s")
+    printed = Published({"cache": "1MiB"}, "total_s", 140.88, "T")
+    chart, table = drawn([record({"cache": "1MiB"}, {"total_s": 203.4})], plot, printed)
+    assert table.rows[0][1:3] == ("203 s", "140.88 s")
+    assert chart.alt.endswith("today: 203 s at 1MiB. the paper: 140.88 s at 1MiB.")
+    hovers = [series.points[0].details[0] for series in chart.series]
+    assert hovers == ["203 s", "140.88 s in the paper"]
+    # Where no paper printed any, in the unit that suits.
+    alone, _ = drawn([record({"cache": "1MiB"}, {"total_s": 203.4})], plot)
+    assert alone.series[0].points[0].details[0] == "3.39 min"
+    records = [record({"cache": "1MiB"}, {"file_nbytes": 62_419_000})]
+    printed = Published({"cache": "1MiB"}, "file_nbytes", 62_420_000, "T")
+    chart, table = drawn(records, Plot("t", "cache", "file_nbytes"), printed)
+    assert table.rows[0][1:3] == ("62.42 MB", "62.42 MB")
+    assert chart.series[0].points[0].value == pytest.approx(62.419)
+    assert chart.figure.title == "Bytes of the file (MB)"
+
+
+def test_an_estimate_beside_a_published_value_is_marked() -> None:
+    results, study = made_up()
+    experiment = study.experiments[0]
+    point = {"reader": "libhdf5"}
+    run = {**record(point, {"selected_nbytes": 48e6}), "operations": 1, "total_operations": 100}
+    rows = Outcome([{**run, "extrapolated": True}])
+    printed = Published(point, "selected_mb", 1070, "Section 5")
+    changed = replace(experiment, published=(printed,), plots=(), claims=())
+    results = replace(results, outcomes={experiment.id: rows})
+    section = studies.section(results, replace(study, experiments=(changed,)), "r1")
+    (chart, table), *_ = section.blocks[0].pictures
+    assert chart is None
+    assert table.rows[0][2:4] == ("1,070 MB", "~4,800 MB libhdf5")
+
+
+def test_rows_of_netcdf4_name_its_own_library() -> None:
+    libraries = {
+        "default": "HDF5 2.0.0 (h5py's)",
+        "/netcdf4.libs/libhdf5.so": "HDF5 2.2.0 (netCDF4's wheel)",
+    }
+    own = list(libraries)[1]
+    records = [
+        record({"access": "rows", "reader": reader, "libhdf5": path}, {"total_s": seconds})
+        for seconds, (reader, path) in enumerate(
+            (("netcdf4", "default"), ("libhdf5", "default"), ("libhdf5", own)), 1
+        )
+    ]
+    plot = Plot("t", "access", "total_s", ("reader",))
+    found = draw("c", plot, Drawing(Outcome(records).rows(), (), "mean", libraries))
+    assert found is not None
+    chart, table = found
+    assert chart is not None
+    told = [row[table.columns.index("library")] for row in table.rows]
+    assert told == [libraries[own], libraries["default"], libraries[own]]
+    hovers = [series.points[0].details[1] for series in chart.series]
+    assert [text.rpartition(", ")[2] for text in hovers] == told
+    assert [series.name for series in chart.series] == [
+        f"{reader}, {text}"
+        for reader, text in zip(("netcdf4", "libhdf5", "libhdf5"), told, strict=True)
+    ]
+    # Where netCDF4 and h5py share one, there is no other.
+    del libraries[own]
+    assert phrase(records[0]["point"], ["libhdf5"], libraries) == "HDF5 2.0.0 (h5py's)"
 
 
 def test_nothing_measured_and_nothing_published_is_nothing() -> None:

@@ -62,6 +62,27 @@ def test_sentences() -> None:
     assert_golden("study-verdicts", *(f"{one.word}: {one.sentence}" for one in told))
 
 
+@pytest.mark.parametrize(
+    ("figure", "published", "told"),
+    [
+        ("total_s", "345 s against 0.37 s", "203 s with"),
+        ("total_s", "no figures", "3.39 min with"),
+        ("file_nbytes", "62.42 against 40.05 MB", "62.42 MB in the file with"),
+        ("file_nbytes", "80 GB in around 40 GB", "0.0624 GB in the file with"),
+        ("file_nbytes", "50 against 30 MB/s", "59.5 MiB in the file with"),
+    ],
+)
+def test_figures_are_in_the_unit_of_the_published_ones(
+    figure: str, published: str, told: str
+) -> None:
+    slow, fast = (
+        row(seconds, extra={"file_nbytes": nbytes}, cache=cache)
+        for seconds, nbytes, cache in ((203.4, 62_420_000, "1MiB"), (0.17, 40_050_000, "3MiB"))
+    )
+    one = claim("ratio", figure, slow=SLOW, fast=FAST, published=published)
+    assert judge(one, [slow, fast], "median").sentence.startswith(told)
+
+
 def test_what_cannot_be_told_says_how_many_repeats_would_tell() -> None:
     told = ratio(*caches((2.1, 2.15, 2.05), (1.0, 1.01, 0.99)))
     assert told.word == "cannot tell"

@@ -15,9 +15,12 @@ from chunkwise_lab import sample
 from chunkwise_lab.studies import memory_places
 from chunkwise_lab.studies.libraries import Library, expand
 from chunkwise_lab.studies.load import load
+from chunkwise_lab.studies.results import StudyResults
 from chunkwise_lab.studies.run import Options, run
 from chunkwise_lab.studies.study import Data, Study
 from tests.support.wrong_reader import WRONG_H5PY
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs/studies"
 
 
 def test_every_read_is_checked_and_the_readers_take_part() -> None:
@@ -36,6 +39,20 @@ def test_every_read_is_checked_and_the_readers_take_part() -> None:
     for scale in ("quick", "paper"):
         sizes = {np.prod(data.options[scale]["shape"]) for data in ranks.values()}
         assert len(sizes) == 1
+
+
+def test_no_experiment_says_that_all_is_read_where_the_saved_run_estimates() -> None:
+    saved = StudyResults.read(FOLDER / "hyperslabs-paper.json.gz")
+    notes = {one.id: one.note for one in load("hyperslabs").experiments}
+    estimated = {
+        name
+        for name, outcome in saved.outcomes.items()
+        if any(record.get("extrapolated") for record in outcome.records)
+    }
+    assert estimated == {"storage", "versions", "ranks", "reopen"}
+    for name in estimated:
+        assert "~ marks what" in notes[name], name
+        assert "none is estimated" not in " ".join(notes[name].split()), name
 
 
 def tiny() -> Study:

@@ -9,7 +9,7 @@ from chunkwise_lab.report import parts
 from chunkwise_lab.report.build import report
 from chunkwise_lab.studies.items import papers, verdicts
 from chunkwise_lab.studies.load import NAMES, load
-from chunkwise_lab.studies.results import StudyResults
+from chunkwise_lab.studies.results import Outcome, StudyResults
 from chunkwise_lab.studies.rules import Word
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs/studies"
@@ -68,6 +68,37 @@ def test_the_page_has_the_list_with_the_saved_verdicts() -> None:
     found = MARKED.search(page)
     assert found is not None
     assert found[0] == text, "GOLDEN=write writes the tables anew"
+
+
+def saved(name: str) -> StudyResults:
+    return StudyResults.read(FOLDER / f"{name}.json.gz")
+
+
+def test_what_the_saved_runs_do_in_part_is_not_said_to_be_done() -> None:
+    lacks = {item.says: item.lacks for paper in papers() for item in paper.items}
+    # Fewer repeats than the paper's.
+    for name, says in (
+        (
+            "occam-paper",
+            "Five repeats at least, mean and standard error, against the standard run",
+        ),
+        ("netcdf4-paper", "Ten runs of twelve, best and worst dropped, mean of eight"),
+    ):
+        study = load(name.removesuffix("-paper"))
+        assert (saved(name).repeat < study.repeat["paper"]) == bool(lacks[says]), says
+    sizes = {
+        record["point"]["chunk"]
+        for name in ("occam-quick", "occam-paper")
+        for record in saved(name).outcomes.get("zlib-sizes", Outcome()).records
+    }
+    (experiment,) = (one for one in load("occam").experiments if one.id == "zlib-sizes")
+    every = experiment.runs[0].spaces["paper"].axes["chunk"]
+    told = f"{len(sizes)} of the {len(every)} chunk sizes" if len(sizes) < len(every) else ""
+    assert told in lacks["575% over all chunk sizes by a better gzip"]
+    assert bool(told) == bool(lacks["575% over all chunk sizes by a better gzip"])
+    for name in ("hyperslabs-paper", "hyperslabs-quick", "selections-quick"):
+        for record in saved(name).outcomes["versions"].records:
+            assert record["hdf5"] in lacks["HDF5 1.4.5, 1.6.4 and 1.7.45"]
 
 
 def test_a_report_leads_from_each_item_to_its_experiment() -> None:

@@ -90,8 +90,8 @@ def test_sizes_stand_as_sizes_beside_the_published_ones() -> None:
     ]
     results = StudyResults("occam", "quick", 1, "", outcomes={"szip": Outcome(records)})
     text = "\n".join(published.draw(study, results, "Section 5.7.2"))
-    assert re.search(r"gzip level 1 +14.3 MiB\* +3.0 MiB", text)
-    assert re.search(r"szip, mask 32 +1.9 MiB +1.0 MiB", text)
+    assert re.search(r"gzip level 1 +15 MB\* +3.15 MB", text)
+    assert re.search(r"szip, mask 32 +2 MB +1.05 MB", text)
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,8 @@ class Studies(click.Command):
     type=click.Choice(SCALES),
     default="quick",
     show_default=True,
-    help="Everything at reduced size, in about two minutes; or the paper's sizes and repeats.",
+    help="Everything at reduced size, in half a minute to nine minutes; or the paper's sizes and "
+    "repeats.",
 )
 @click.option("--only", metavar="EXPERIMENT,...", help="These experiments alone.")
 @click.option("--reader", "readers", metavar="NAME,...", help="These readers alone.")

@@ -21,6 +21,7 @@ from chunkwise_lab.report.labels import (
     value_phrase,
     value_text,
     where_phrase,
+    with_library,
 )
 from chunkwise_lab.report.model import Axis, Chart, Point, Series, Table, Tick
 from chunkwise_lab.report.scales import Scale, number
@@ -35,6 +36,7 @@ from chunkwise_lab.report.values import (
 )
 from chunkwise_lab.studies.figures import FIGURES
 from chunkwise_lab.studies.study import Plot, Statistic, matches
+from chunkwise_lab.studies.wording import beside, in_print, plain
 
 # A table with more rows is folded, if that makes no more columns than these.
 _LONG: Final = 30
@@ -79,7 +81,8 @@ def _whole(
     told = [n for n in _TOLD if n == _TODAY or any(texts[n] for _, texts in lines)]
     rows = []
     for of, texts in lines:
-        place = (value_text(n, of.point.get(n, ""), drawing.libraries) for n in names)
+        point = with_library(of.point, drawing.libraries)
+        place = (value_text(n, point.get(n, ""), drawing.libraries) for n in names)
         no_value = "no counterpart" if of.elsewhere else "not measured"
         rows.append((*place, *(texts[n] or (no_value if n == _TODAY else "") for n in told)))
     numbers = (*(False for _ in names), *(n != "source" for n in told))
@@ -135,7 +138,7 @@ def _measures(value: Value, printed: Value, names: Iterable[str]) -> bool:
 
 def _line(plot: Plot, value: Value | None, printed: Sequence[Value], drawing: Drawing) -> Line:
     def text(of: Value) -> str:
-        return figure_text(FIGURES[plot.figure], of.middle, relative=plot.relative is not None)
+        return _text(plot, of, drawing)
 
     of = value or printed[0]
     model = ", ".join(text(one) for one in printed if one.modelled)
@@ -153,6 +156,23 @@ def _line(plot: Plot, value: Value | None, printed: Sequence[Value], drawing: Dr
     error = error_text(value.middle, value.low, value.high)
     texts = (today, error, model, paper, ", ".join(ratios), source)
     return of, dict(zip(_TOLD, texts, strict=True))
+
+
+def _text(plot: Plot, value: Value, drawing: Drawing) -> str:
+    """Write a value: a paper's as it is printed, and today's beside it in the same unit."""
+    figure = FIGURES[plot.figure]
+    if plot.relative is not None:
+        return f"{plain(value.middle)}x"
+    if value.published and not value.modelled:
+        return in_print(value.middle, figure.unit)
+    if _beside_papers(plot, drawing):
+        return beside(value.middle, figure.unit)
+    return figure_text(figure, value.middle)
+
+
+def _beside_papers(plot: Plot, drawing: Drawing) -> bool:
+    """Whether a paper printed values of the figure that is drawn."""
+    return any(one.figure == plot.figure for one in drawing.published)
 
 
 _STATISTICS: Final[dict[Statistic, str]] = {
@@ -203,7 +223,7 @@ def _chart(
     hidden = len(values) + len(printed) - len(everything)
     if hidden:
         notes.append(f"{counted(hidden, 'value')} of 0 cannot stand on a logarithmic axis.")
-    factor, unit = _unit(plot, everything)
+    factor, unit = _unit(plot, everything, drawing)
     texts = [value.point[plot.x] for value in everything]
 
     def label(text: str) -> str:
@@ -269,12 +289,14 @@ def _marks(plot: Plot, scale: Scale) -> tuple[Tick, ...]:
     )
 
 
-def _unit(plot: Plot, values: Iterable[Value]) -> tuple[float, str]:
+def _unit(plot: Plot, values: Iterable[Value], drawing: Drawing) -> tuple[float, str]:
     """Return the factor from bytes to the axis, and its unit."""
     unit = FIGURES[plot.figure].unit
     if unit != "bytes" or plot.relative is not None:
         is_said = unit != "MB/s" or unit in FIGURES[plot.figure].title
         return 1.0, "" if is_said else f" ({unit})"
+    if _beside_papers(plot, drawing):
+        return 1e-6, " (MB)"
     most = max(value.middle for value in values)
     nbytes, unit = next(((n, u) for n, u in _BYTES if most >= n), (1, "bytes"))
     return 1 / nbytes, f" ({unit})"
@@ -380,8 +402,7 @@ def _point(
 
 def _details(plot: Plot, value: Value, drawing: Drawing) -> tuple[str, ...]:
     """Write all that is known of a value, a line each."""
-    figure, relative = FIGURES[plot.figure], plot.relative is not None
-    text = figure_text(figure, value.middle, relative=relative)
+    text = _text(plot, value, drawing)
     names = [n for n in (plot.x, *plot.by) if n in value.point]
     where = phrase(value.point, names, drawing.libraries)
     if value.modelled:
@@ -410,14 +431,13 @@ def _details(plot: Plot, value: Value, drawing: Drawing) -> tuple[str, ...]:
 
 def _alt(plot: Plot, figure: str, along: str, groups: Iterable[_Group], drawing: Drawing) -> str:
     """Say in words what is drawn."""
-    relative = plot.relative is not None
     parts = [f"{plot.title}. {figure}, by: {along[:1].lower()}{along[1:]}."]
     for group in groups:
         least = min(group.members, key=lambda value: value.middle)
         most = max(group.members, key=lambda value: value.middle)
         texts = [
-            f"{figure_text(FIGURES[plot.figure], v.middle, relative=relative)}"
-            f" at {value_text(plot.x, v.point[plot.x], drawing.libraries)}"
+            f"{_text(plot, v, drawing)} at "
+            f"{value_text(plot.x, v.point[plot.x], drawing.libraries)}"
             for v in (least, most)
         ]
         parts.append(f"{group.name}: {' to '.join(dict.fromkeys(texts))}.")

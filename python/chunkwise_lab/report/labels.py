@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Final
 
-from chunkwise.measure.axes import AXES
+from chunkwise.measure.axes import AXES, DEFAULT
 from chunkwise.words import format_ratio, joined
 from chunkwise_lab.report.scales import number
 from chunkwise_lab.studies.figures import FIGURES, Figure
+from chunkwise_lab.studies.libraries import WHEEL
 from chunkwise_lab.studies.study import Where
-from chunkwise_lab.studies.wording import plain, quantity
+from chunkwise_lab.studies.wording import quantity
 
 Libraries = Mapping[str, str]
 
@@ -49,6 +50,14 @@ def column_title(name: str) -> str:
     return "library" if name == "libhdf5" else name.replace("-", " ").replace("_", " ")
 
 
+def with_library(point: Mapping[str, str], libraries: Libraries) -> Mapping[str, str]:
+    """Name the library that did the work: netCDF4 calls its own, whatever h5py's is."""
+    if point.get("reader") != "netcdf4" or point.get("libhdf5") != DEFAULT:
+        return point
+    own = (path for path, text in libraries.items() if text.endswith(f"({WHEEL})"))
+    return {**point, "libhdf5": next(own, DEFAULT)}
+
+
 def value_text(axis: str, text: str, libraries: Libraries) -> str:
     """Write a value where its axis is named beside it."""
     if axis == "libhdf5":
@@ -74,6 +83,7 @@ def value_phrase(axis: str, text: str, libraries: Libraries) -> str:
 
 def phrase(point: Mapping[str, str], names: Iterable[str], libraries: Libraries) -> str:
     """Name what has these values, by some of its axes."""
+    point = with_library(point, libraries)
     return ", ".join(value_phrase(n, point[n], libraries) for n in names if n in point)
 
 
@@ -86,10 +96,8 @@ def where_phrase(where: Where, libraries: Libraries) -> str:
     return ", ".join(parts)
 
 
-def figure_text(figure: Figure, value: float, *, relative: bool = False) -> str:
+def figure_text(figure: Figure, value: float) -> str:
     """Write a value of a figure with its unit."""
-    if relative:
-        return f"{plain(value)}x"
     if value < 0 and figure.unit in ("s", "bytes"):
         return f"{value:.3g} {figure.unit}"
     return format_ratio(value) if figure.unit == "times" else quantity(value, figure.unit)

@@ -9,17 +9,18 @@ from chunkwise.grammar import format_shape
 from chunkwise.names import printable
 from chunkwise.words import counted, format_seconds, joined
 from chunkwise_lab.report.charts import draw
-from chunkwise_lab.report.labels import Libraries, figure_text, phrase, where_phrase
+from chunkwise_lab.report.labels import Libraries, phrase, where_phrase
 from chunkwise_lab.report.model import Block, Chart, Finding, Section, Table
 from chunkwise_lab.report.values import Drawing, published
 from chunkwise_lab.studies.claims import judge
+from chunkwise_lab.studies.comparing import Sample
 from chunkwise_lab.studies.figures import FIGURES
-from chunkwise_lab.studies.iotest.modelled import SAID, modelled
+from chunkwise_lab.studies.iotest.modelled import modelled, said
 from chunkwise_lab.studies.own_data import study_of
 from chunkwise_lab.studies.published import measured
 from chunkwise_lab.studies.results import Outcome, Row, StudyResults
 from chunkwise_lab.studies.study import Experiment, Published, Statistic, Study
-from chunkwise_lab.studies.wording import differing, oversubscribed, plain
+from chunkwise_lab.studies.wording import beside, differing, in_print, oversubscribed
 
 _VERSIONS: Final = (
     ("hdf5", "HDF5"),
@@ -205,7 +206,7 @@ def _reduced(experiment: Experiment, results: StudyResults, study: Study) -> boo
 def _block(
     experiment: Experiment, outcome: Outcome, results: StudyResults, study: Study, id_: str
 ) -> Block:
-    rows = outcome.rows()
+    rows, cpu_count = outcome.rows(), results.environment.get("cpu_count")
     drawing = Drawing(
         rows,
         experiment.published,
@@ -225,8 +226,8 @@ def _block(
         ("What the paper found", experiment.found),
         ("Shown as a figure only", experiment.only_drawn),
         ("What differs here", experiment.note),
-        (OVERSUBSCRIBED, oversubscribed(rows, results.environment.get("cpu_count"))),
-        ("The model beside it", SAID if drawing.modelled else ""),
+        (OVERSUBSCRIBED, oversubscribed(rows, cpu_count)),
+        ("The model beside it", said(rows, cpu_count)),
         (FALLBACK, " ".join(fallbacks(rows, results.libraries))),
     )
     stopped = () if outcome.complete else ("This experiment was stopped before its end.",)
@@ -301,18 +302,20 @@ def as_printed(experiment: Experiment, drawing: Drawing) -> Iterator[Table]:
 def _cell(one: Published | None, drawing: Drawing) -> str:
     if one is None:
         return ""
-    figure, found = FIGURES[one.figure], {}
+    unit, found = FIGURES[one.figure].unit, {}
     if not one.elsewhere:
         found = measured(drawing.rows, one, drawing.statistic)
     today = found.get(str(one.where.get("reader", ""))) or next(iter(found.values()), None)
-    # Today's in the unit that the paper has.
-    scale, unit = (1e6, " MB") if figure.unit == "bytes" else (1, f" {figure.unit}".rstrip())
-    text = f"{one.value / scale:.10g}"
+    text = in_print(one.value, unit)
     if today is not None:
-        now = today.middle / scale
-        mark = "~" if today.estimated else ""
-        text += f" \u2192 {mark}{f'{now:.2f}' if figure.unit == 'bytes' else plain(now)}"
-    return text + unit + (" *" if one.note else "")
+        # The unit is said once.
+        text = f"{text.partition(' ')[0]} \u2192 {_now(today, unit)}"
+    return text + (" *" if one.note else "")
+
+
+def _now(today: Sample, unit: str) -> str:
+    """Write today's value beside a published one; an estimate marked."""
+    return f"{'~' if today.estimated else ''}{beside(today.middle, unit)}"
 
 
 def _printed(
@@ -320,10 +323,7 @@ def _printed(
 ) -> tuple[str, ...]:
     figure = FIGURES[one.figure]
     today = {} if one.elsewhere else measured(rows, one, statistic)
-    said = [
-        f"{figure_text(figure, summary.middle)} {reader}".rstrip()
-        for reader, summary in today.items()
-    ]
+    said = [f"{_now(sample, figure.unit)} {reader}".rstrip() for reader, sample in today.items()]
     source = f"{one.source}; {one.note}" if one.note else one.source
     what = one.label or where_phrase(one.where, libraries)
-    return what, figure.title, figure_text(figure, one.value), ", ".join(said), source
+    return what, figure.title, in_print(one.value, figure.unit), ", ".join(said), source

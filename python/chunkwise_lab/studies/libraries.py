@@ -29,6 +29,8 @@ from chunkwise_lab.studies.study import LIBRARIES, OTHERS
 ALL: Final = "@all"
 OLDER: Final = "@older"
 NETCDF4: Final = "@netcdf4"
+# Whose build the library is that netCDF4 calls, if it does not share h5py's.
+WHEEL: Final = "netCDF4's wheel"
 # As the value of a label: what build each library is.
 BUILD: Final = "@build"
 # Where distributions put them, by the build.
@@ -82,7 +84,7 @@ def _installed() -> dict[str, str]:
                 # The shortest name of a version: libhdf5_serial.so.103, not .so.103.3.0.
                 for path in sorted(root.glob(pattern), key=lambda path: len(path.name))[:1]:
                     places.setdefault(str(path), build)
-    places |= dict.fromkeys(map(str, in_netcdf4_wheel("libhdf5-*.so*")), "netCDF4's wheel")
+    places |= dict.fromkeys(map(str, in_netcdf4_wheel("libhdf5-*.so*")), WHEEL)
     return places
 
 
@@ -103,7 +105,7 @@ def build_of(value: str) -> str:
     if value == DEFAULT:
         return "h5py's"
     marks = {"serial": "serial", "openmpi": "Open MPI", "mpich": "MPICH"}
-    marks["netcdf4.libs"] = "netCDF4's wheel"
+    marks["netcdf4.libs"] = WHEEL
     known = (build for mark, build in marks.items() if mark in value)
     return said_of(value) or next(known, value)
 
@@ -172,7 +174,7 @@ def expand(
 
 def _netcdf4(libraries: Mapping[str, Library]) -> list[str]:
     """Return the library that netCDF4 calls: its wheel's own, or h5py's where they share one."""
-    own = [value for value, one in libraries.items() if one.build == "netCDF4's wheel"]
+    own = [value for value, one in libraries.items() if one.build == WHEEL]
     return own or [DEFAULT]
 
 

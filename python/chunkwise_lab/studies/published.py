@@ -18,7 +18,7 @@ from chunkwise_lab.studies.comparing import Sample, samples
 from chunkwise_lab.studies.figures import FIGURES
 from chunkwise_lab.studies.results import Outcome, Row, StudyResults
 from chunkwise_lab.studies.study import Published, Statistic, Study, Where, matches
-from chunkwise_lab.studies.wording import quantity
+from chunkwise_lab.studies.wording import beside, in_print
 
 _WIDTH: Final = 80
 _LABEL_WIDTH: Final = 40
@@ -124,10 +124,11 @@ def _tables(
 
 
 def _row(one: Published, values: Sequence[Sample | None]) -> Iterator[str]:
-    sized = FIGURES[one.figure].unit == "bytes"
+    unit = FIGURES[one.figure].unit
+    sized = unit == "bytes"
 
     def written(value: float) -> str:
-        return quantity(value, "bytes") if sized else number(value)
+        return beside(value, unit) if sized else number(value)
 
     cells = [
         "-" if value is None else f"{'~' if value.estimated else ''}{written(value.middle)}"
@@ -139,7 +140,8 @@ def _row(one: Published, values: Sequence[Sample | None]) -> Iterator[str]:
     label = one.label or ", ".join(
         text if isinstance(text, str) else " or ".join(text) for text in one.where.values()
     )
-    told = quantity(one.value, "bytes") if sized else f"{one.value:,g}"
+    # What the column is of says its unit, but for bytes, which papers print as MB.
+    told = in_print(one.value, unit if sized else "")
     yield from _lines(f"  {label}", f"{told}{mark}", cells)
 
 

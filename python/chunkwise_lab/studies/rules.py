@@ -205,9 +205,7 @@ def _bend(
         if not beyond / THRESHOLD <= levels[value] <= beyond * THRESHOLD:
             what = setting(evidence.claim.settings["axis"], value)
             if len(groups) == 1:
-                return (
-                    f"; in between, {shown(groups[0][value], evidence.claim.figure)} with {what}"
-                )
+                return f"; in between, {shown(groups[0][value], evidence.claim)} with {what}"
             return f"; in between lies the {'highest' if pick is max else 'lowest'}, with {what}"
     return ""
 
@@ -393,17 +391,16 @@ def _compared(claim: Claim, found: Ratio, first: str, second: str, note: str = "
     """Write two sides with their figures, the larger first, and by how much it is larger."""
     if found.value < 1:
         found, first, second = _turned(found), second, first
-    figure = claim.figure
-    often = times(found.value, figure, found.estimated)
+    often = times(found.value, claim.figure, found.estimated)
     one, other = found.pairs[0]
     quotients = {_quotient(*pair) for pair in found.pairs}
     if len(quotients) == 1:
         # One pair, or several that say the very same, as counts do.
         note += f", in each of {len(found.pairs)} pairs" if len(found.pairs) > 1 else ""
         if one.middle == other.middle:
-            return f"{named(one, figure)} with {first} and with {second} alike{note}"
+            return f"{named(one, claim)} with {first} and with {second} alike{note}"
         return (
-            f"{named(one, figure)} with {first} against {shown(other, figure)} with {second}"
+            f"{named(one, claim)} with {first} against {shown(other, claim)} with {second}"
             f"{note}: {often}"
         )
     ordered = sorted(found.pairs, key=lambda pair: _quotient(*pair))
@@ -422,8 +419,8 @@ def _end(claim: Claim, found: Ratio, pair: Pair) -> str:
         names, sample = differing([other.point for _, other in found.pairs]), other
     apart = "".join(f", {setting_of(sample, name)}" for name in names if name in sample.point)
     return (
-        f"{factor(_quotient(one, other))} ({shown(one, claim.figure)} against "
-        f"{shown(other, claim.figure)}{apart})"
+        f"{factor(_quotient(one, other))} ({shown(one, claim)} against "
+        f"{shown(other, claim)}{apart})"
     )
 
 

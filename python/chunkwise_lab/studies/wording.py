@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -14,7 +15,7 @@ from chunkwise_lab.studies.comparing import Sample
 from chunkwise_lab.studies.figures import FIGURES
 from chunkwise_lab.studies.libraries import build_of
 from chunkwise_lab.studies.results import Row
-from chunkwise_lab.studies.study import OTHERS, Where
+from chunkwise_lab.studies.study import OTHERS, Claim, Where
 
 # How a figure is more, by its unit.
 _MORE: Final = {
@@ -26,6 +27,8 @@ _MORE: Final = {
     "%": "{} as much",
     "": "{} as many",
 }
+# In which units papers print figures, if not in ours; tables in the first.
+_PRINTED: Final = {"s": ((1.0, "s"),), "bytes": ((1e6, "MB"), (1e9, "GB"))}
 # Of what it is so much, if the unit does not say it.
 _OF: Final = {
     "chunk_loads": " chunks loaded",
@@ -82,6 +85,41 @@ def quantity(value: float, unit: str) -> str:
     return f"{plain(value)} {unit}" if unit in ("MB", "MB/s", "%") else plain(value)
 
 
+def in_print(value: float, unit: str) -> str:
+    """Write a published figure as papers print it: seconds are no minutes, and MB are 10^6 bytes.
+
+    >>> in_print(345, "s"), in_print(13.88, "s"), in_print(62_420_000, "bytes")
+    ('345 s', '13.88 s', '62.42 MB')
+    """
+    scale, name = _printed_unit(unit)
+    return f"{value / scale:,.10g} {name}".rstrip()
+
+
+def beside(value: float, unit: str) -> str:
+    """Write today's figure in the unit of a published one.
+
+    >>> beside(203.4, "s"), beside(0.000312, "s"), beside(62_419_000, "bytes")
+    ('203 s', '0.000312 s', '62.42 MB')
+    """
+    return _in_unit(value, *_printed_unit(unit))
+
+
+def _printed_unit(unit: str) -> tuple[float, str]:
+    return _PRINTED[unit][0] if unit in _PRINTED else (1.0, unit)
+
+
+def _in_unit(value: float, scale: float, name: str) -> str:
+    value /= scale
+    if 0 < abs(value) < 1:
+        text = f"{value:.{2 - math.floor(math.log10(abs(value)))}f}"
+    elif scale > 1:
+        # Sizes repeat exactly, and papers print them so.
+        text = f"{value:,.2f}"
+    else:
+        text = three_digits(value) if name == "s" else plain(value)
+    return f"{text} {name}".rstrip()
+
+
 def plain(value: float) -> str:
     """Write a number with three digits; a whole one as it is."""
     if math.isinf(value):
@@ -91,14 +129,19 @@ def plain(value: float) -> str:
     return f"{value:.2g}" if 0 < abs(value) < 0.1 else three_digits(value)
 
 
-def shown(sample: Sample, figure: str) -> str:
-    """Write a sample's middle; an estimate marked."""
-    return f"{'~' if sample.estimated else ''}{quantity(sample.middle, FIGURES[figure].unit)}"
+def shown(sample: Sample, claim: Claim) -> str:
+    """Write a sample's middle in the unit of the claim's published figures; mark an estimate."""
+    unit = FIGURES[claim.figure].unit
+    text = quantity(sample.middle, unit)
+    for scale, name in _PRINTED.get(unit, ()):
+        if re.search(rf"\d {name}\b(?!/)", claim.published):
+            text = _in_unit(sample.middle, scale, name)
+    return f"{'~' if sample.estimated else ''}{text}"
 
 
-def named(sample: Sample, figure: str) -> str:
+def named(sample: Sample, claim: Claim) -> str:
     """Write a sample's middle, and its quantity."""
-    return f"{shown(sample, figure)}{_OF.get(figure, '')}"
+    return f"{shown(sample, claim)}{_OF.get(claim.figure, '')}"
 
 
 def times(ratio: float, figure: str, estimated: bool = False) -> str:
@@ -150,7 +193,10 @@ def setting_of(sample: Sample, name: str) -> str:
     """Say a sample's value of an axis; a library by its version, as a path says little."""
     text = sample.point[name]
     if name == "libhdf5" and sample.versions:
-        return f"{joined(sample.versions)} ({printable(build_of(text))})"
+        used = joined(sample.versions)
+        # netCDF4 calls a library of its own, and its version says which.
+        own = sample.point.get("reader") == "netcdf4"
+        return used if own else f"{used} ({printable(build_of(text))})"
     return setting(name, text)
 
 
