@@ -40,7 +40,7 @@ from chunkwise.patterns import Access
 from chunkwise.trials.trial import Measurement
 
 # Bytes of a part for each second of the budget.
-_NBYTES_PER_S: Final = 1 << 20
+_NBYTES_PER_S: Final = 3 << 19
 _LEAST_NBYTES: Final = 4 << 20
 _MOST_NBYTES: Final = 256 << 20
 # A part keeps this many times the reach of a pattern, if there is room.
