@@ -17,7 +17,8 @@ from chunkwise.measure.libraries import find as find_library
 from chunkwise.measure.space import Space
 from chunkwise.measure.tables import cell_label
 from chunkwise.trials.zlibs import check_in_force, preloading
-from chunkwise_lab.studies.libraries import ALL, OTHERS, expand, find_zlibs
+from chunkwise_lab.studies.libraries import ALL, expand, find_zlibs
+from chunkwise_lab.studies.study import OTHERS
 
 
 def loaded(name: str) -> str:
