@@ -21,6 +21,7 @@ from chunkwise.fixing.records import FindingRecord, Fixed, Metadata
 from chunkwise.inspection import inspect
 from chunkwise.inspection.facts import FileFacts
 from chunkwise.inspection.finding import Finding
+from chunkwise.inspection.stated import taken_for
 from chunkwise.model.layout import FileLayout, Layout, as_pattern
 from chunkwise.names import printable
 from chunkwise.newfile.publish import noting_it_stays
@@ -268,6 +269,7 @@ def _begun(facts: FileFacts, choice: Choice) -> Fixed:
         layout=choice.layout,
         source_nbytes=facts.nbytes,
         metadata_before=_metadata(facts),
+        taken_for=taken_for(facts),
     )
 
 

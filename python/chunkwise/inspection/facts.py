@@ -215,6 +215,8 @@ class DatasetFacts:
         What it is read by, as far as file and layout say it; None if patterns were stated.
     unlisted
         Of a chunked dataset without `chunks`, why its chunks cannot be listed.
+    taken_for
+        What each stated pattern was taken for, a sentence for each; empty without any.
     """
 
     shape: tuple[int, ...] | None
@@ -241,6 +243,7 @@ class DatasetFacts:
     patterns: tuple[PatternFacts, ...] | None = None
     purpose: Purpose | None = None
     unlisted: str | None = None
+    taken_for: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,8 +165,8 @@ def inspect(
     access : sequence of str, optional
         What you read, such as ``"line:0"`` or ``"1x600x600 weight 3"``
         (`chunkwise.patterns.parse`).  Datasets that the patterns fit are judged by them, and get
-        offers of chunks for them; coordinates only if `dataset` names one.  By default a line
-        along each dimension and a plane across each.
+        offers of chunks for them; coordinates only if `dataset` names one.  By default they are
+        judged by the reads that they are evidently made for (`DatasetFacts.purpose`).
     readers : sequence of str, optional
         Who will read the file: ``libhdf5-1.10``, ``libhdf5-2``, ``netcdf-c``, ``chunkwise``.
         None for the first three, and the library of this process.
@@ -375,10 +375,20 @@ def _facts(
 
 
 def _with_purposes(
-    file: h5py.File, collected: Sequence[ObjectFacts], stated: Mapping[str, object]
+    file: h5py.File, collected: Sequence[ObjectFacts], stated: Mapping[str, tuple[Pattern, ...]]
 ) -> list[ObjectFacts]:
     signs = Reading(file)
-    return [each if each.path in stated else _with_purpose(each, signs) for each in collected]
+    return [
+        _as_stated(each, stated[each.path]) if each.path in stated else _with_purpose(each, signs)
+        for each in collected
+    ]
+
+
+def _as_stated(each: ObjectFacts, patterns: tuple[Pattern, ...]) -> ObjectFacts:
+    """Add what the stated patterns were taken for."""
+    assert each.dataset is not None
+    taken_for = tuple(one.words for one in patterns)
+    return replace(each, dataset=replace(each.dataset, taken_for=taken_for))
 
 
 def _reader(named: str | Reader) -> Reader:

@@ -8,10 +8,10 @@ import h5py
 
 from chunkwise.errors import SelectionError
 from chunkwise.files.around import Surroundings
-from chunkwise.inspection.facts import DatasetFacts, ObjectFacts
+from chunkwise.inspection.facts import DatasetFacts, FileFacts, ObjectFacts
 from chunkwise.model.traffic import Pattern
 from chunkwise.names import printable
-from chunkwise.patterns import stated
+from chunkwise.patterns import of_stored, told
 
 
 def of_each(
@@ -30,7 +30,7 @@ def of_each(
         assert dataset.shape is not None
         try:
             found[one.path] = tuple(
-                stated(
+                of_stored(
                     access,
                     dataset.shape,
                     dataset.itemsize,
@@ -44,6 +44,12 @@ def of_each(
     if reasons and not found:
         raise reasons[0]
     return found
+
+
+def taken_for(facts: FileFacts) -> tuple[str, ...]:
+    """Say what each stated pattern was taken for, once for all datasets; nothing without any."""
+    datasets = ((one.path, one.dataset) for one in facts.objects if one.dataset is not None)
+    return told((path, one.logical_nbytes or 0, one.taken_for) for path, one in datasets)
 
 
 def can_be_chunked(dataset: DatasetFacts) -> bool:

@@ -17,6 +17,7 @@ from chunkwise.inspection.render.folder import print_folder
 from chunkwise.inspection.render.patterns import print_patterns
 from chunkwise.inspection.render.tree import print_tree
 from chunkwise.inspection.render.words import enumerated, print_wrapped
+from chunkwise.inspection.stated import taken_for
 from chunkwise.names import printable, shell_word
 from chunkwise.remedy.tools import shell_file
 from chunkwise.words import counted
@@ -39,6 +40,8 @@ def print_file(
         combined=_are_several(facts),
     )
     console.print()
+    for said in taken_for(facts):
+        print_wrapped(said, console, "dim")
     print_format(facts, console)
     console.print()
     print_tree(facts.objects, console, everything=everything)

@@ -146,6 +146,8 @@ def _facts(entry: ObjectFacts) -> Iterator[tuple[str, str]]:
         yield "ratio", ratio_words(dataset.ratio)
     if judged := purpose_words(dataset):
         yield "judged for", judged
+    for number, said in enumerate(dataset.taken_for):
+        yield "" if number else "judged for", said
     if dataset.sample is not None:
         yield from _sample_facts(dataset.sample)
 
