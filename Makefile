@@ -369,7 +369,7 @@ studies: $(VENV)/.report
 	@if scripts/tools.sh has-mpi "make studies, iotest"; then \
 	    $(MAKE) --no-print-directory $(VENV_MPI)/.made && \
 	    $(VENV_MPI)/bin/chunkwise study iotest --scale $(SCALE) \
-	        --out target/studies/iotest-$(SCALE) --resume; \
+	        --output target/studies/iotest-$(SCALE) --resume; \
 	fi
 	$(BIN)/chunkwise report $(STUDIES:%=target/studies/%-$(SCALE)) \
 	    $$(ls -d target/studies/iotest-$(SCALE) 2>/dev/null) -o target/studies/report.html

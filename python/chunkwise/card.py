@@ -17,7 +17,7 @@ from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspection import DatasetFacts, dataset_facts
 from chunkwise.inspection.patterns import pattern_facts
 from chunkwise.names import HDF5_ERRORS, printable
-from chunkwise.patterns import stated
+from chunkwise.patterns import of_stored
 from chunkwise.words import counted, three_digits
 
 # Datasets of a file that are shown.
@@ -87,7 +87,7 @@ def view(source: Any, access: Sequence[str] = ()) -> Card:
 def _of_dataset(dataset: h5py.Dataset, access: Sequence[str]) -> Card:
     facts = dataset_facts(dataset.id)
     patterns = tuple(
-        stated(access, facts.shape or (), facts.itemsize, facts.maxshape, "the dataset")
+        of_stored(access, facts.shape or (), facts.itemsize, facts.maxshape, "the dataset")
         if access
         else ()
     )

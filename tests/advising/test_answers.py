@@ -11,11 +11,17 @@ import numpy as np
 import pytest
 
 import chunkwise
+from chunkwise.advice import calibration
+from chunkwise.advice.verifying import Part, Proof
+from chunkwise.advice.work import Work
 from chunkwise.files import answers
 from chunkwise.fixing import run as fixing
+from chunkwise.grammar import format_shape
 from chunkwise.inspection import inspect
 from chunkwise.inspection.facts import FileFacts
 from chunkwise.model.layout import Layout
+from chunkwise.model.nominal import _RATES
+from chunkwise.model.seconds import Machine
 from chunkwise.patterns import question, stated
 
 SHAPE = (120, 150, 150)
@@ -114,3 +120,30 @@ def test_a_damaged_cache_gives_no_answer(path: Path, text: str) -> None:
     (key,) = json.loads(kept.read_text())
     kept.write_text(text.replace("KEY", key))
     assert answers.kept(path, "/t", "q") is None
+
+
+@pytest.mark.slow
+def test_advice_says_which_chunks_it_left_out_for_their_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compressed data may grow by a tenth: inspect, fix and repack do not ask for that."""
+    monkeypatch.setattr(
+        calibration, "machine", lambda **_: Machine({"libhdf5": _RATES}, {"libhdf5": _RATES})
+    )
+    # Time for everything but measurements.
+    monkeypatch.setattr(Work, "_proof", lambda self, *_: Proof(Part.all_of(self.target)))
+    path, reads = tmp_path / "b.h5", ["random:10:400x1x1"]
+    walk = np.cumsum(np.random.default_rng(0).integers(-9, 10, 400 * 51 * 107)) + 1000
+    with h5py.File(path, "w") as file:
+        data = walk.astype("i2").reshape(400, 51, 107)
+        file.create_dataset("t", data=data, chunks=(1, 51, 107), compression=4, shuffle=True)
+    (step,) = chunkwise.plan_repack(path, chunk="auto", access=reads).steps
+    theirs = format_shape(step.wanted.chunk or ())
+    advice = chunkwise.advise(path, "t", reads)
+    assert format_shape(advice.best.chunks or ()) != theirs
+    (said,) = (one for one in advice.notes if one.startswith("Left out are"))
+    assert f"chunks of {theirs}, which repack --chunk auto" in said
+    assert "at most 10% (with --objective read" in said
+    free = chunkwise.advise(path, "t", reads, objective="read")
+    assert format_shape(free.best.chunks or ()) == theirs
+    assert "Left out" not in " ".join(free.notes)

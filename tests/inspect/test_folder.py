@@ -84,6 +84,7 @@ def test_links_that_lead_in_circles_end(tmp_path: Path) -> None:
     found = find_files([str(tmp_path)])
     assert names(found, tmp_path) == ["a/x.h5"]
     assert found.passed_over == 2
+    assert found.dangling == (str(tmp_path / "gone.h5"), str(tmp_path / "self"))
     assert found.unreadable == ()
     pattern = find_files([str(tmp_path / "**" / "*.h5")])
     assert names(pattern, tmp_path) == ["a/x.h5", "gone.h5"]

@@ -58,6 +58,7 @@ OTHERS: dict[str, Any] = {
     "patterns": None,
     "purpose": Purpose((Use("maps", (1, 100, 201)),), "each chunk is one of them"),
     "unlisted": "bad index",
+    "taken_for": ("'all' was taken for 1 block.",),
 }
 
 

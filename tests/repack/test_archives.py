@@ -203,13 +203,23 @@ def test_what_is_not_kept_is_counted(archive: Path) -> None:
     assert "not kept" not in run(*arguments).out
     (archive / "link.h5").symlink_to("0.h5")
     (archive / "again.h5").hardlink_to(archive / "1.h5")
+    # What is counted of a file is not counted again of a link to it.
+    (archive / "link-1.h5").symlink_to("1.h5")
+    (archive / "link-2.h5").symlink_to("2.h5")
+    (archive / "gone.h5").symlink_to("nowhere.h5")
     (archive / "sub").chmod(0o700)
     os.setxattr(archive / "2.h5", "user.doi", b"10.1/x")
     said = run(*arguments).out.splitlines()[-1]
     assert said == (
-        "not kept as it is: 1 symbolic link, 2 files of several names, 1 file with extended "
-        "attributes, 1 folder with permissions of its own"
+        "not kept as it is: 3 symbolic links, 1 dangling link, 2 files of several names, "
+        "1 file with extended attributes, 1 folder with permissions of its own"
     )
+    (archive / "self.h5").symlink_to("self.h5")
+    assert "2 dangling links" in run(*arguments).out
+    assert "1 dangling link," in run(*arguments, "--exclude", "self*").out
+    first, second = (run(*arguments, "--task", f"{i}/2").out for i in (1, 2))
+    assert "2 dangling links" in first
+    assert "dangling" not in second
 
 
 def test_a_disk_that_is_too_small_for_one_file_takes_the_others(

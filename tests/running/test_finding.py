@@ -58,4 +58,5 @@ def test_it_gives_the_lines_of_each_language_and_the_gain(path: Path, operation:
     assert "in place of 5.00 s" in found.gain
     told = "\n".join(telling.lines(Trace([one]), found))
     assert "In Fortran:" in told
+    assert f"  Finding: {found.summary}"[:60] in told
     assert " ".join(found.gain.split()) in " ".join(told.split())

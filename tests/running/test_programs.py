@@ -337,6 +337,16 @@ def test_hdf5_inside_the_program_is_said(tmp_path: Path) -> None:
     assert found.obstacle is not None
     assert "h5cc -shlib" in found.obstacle
     assert not found.harms
+    # Why nothing was seen is said once, and not guessed again at the end.
+    done = subprocess.run(
+        [*CHUNKWISE, "run", "--report", "--", str(made)], capture_output=True, text=True
+    )
+    assert "made no call of HDF5" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    plain = subprocess.run(
+        [*CHUNKWISE, "run", "--report", "--", true], capture_output=True, text=True
+    )
+    assert "made no call of HDF5" in plain.stderr
 
 
 @pytest.mark.parametrize("musl", [False, True])

@@ -17,7 +17,6 @@ from chunkwise.grammar.parameters import carried
 from chunkwise.measure.target import Target
 from chunkwise.measure.verdict import verdict
 from chunkwise.model import worth
-from chunkwise.model.chunk_shape import single_reads
 from chunkwise.model.cost import Stored
 from chunkwise.model.held import Cache, caches, free_slots
 from chunkwise.model.layout import Layout
@@ -26,6 +25,7 @@ from chunkwise.model.readers import CHUNKWISE, DEFAULT_W0, LIBHDF5_1
 from chunkwise.model.search import Outcome, Problem, Ranking, by_rule, front, worth_a_look
 from chunkwise.model.traffic import traffic
 from chunkwise.names import printable
+from chunkwise.patterns import taken_for
 from chunkwise.remedy.fix import Fix
 from chunkwise.remedy.records import (
     Copy,
@@ -448,6 +448,13 @@ def _beside_the_rule(case: Case, best: Layout) -> str | None:
     if usual is None:
         return None
     said = f"chunks of {format_shape(usual)}, which repack --chunk auto, inspect and fix choose"
+    theirs = [one for one in case.found.ranked if one.layout.chunks == usual]
+    if theirs and best != case.present and not any(map(problem.fits, theirs)):
+        nbytes = min(one.nbytes for one in theirs)
+        return (
+            f"Left out are {said}: they take about {format_size(nbytes)}, and compressed data may "
+            f"grow by at most {wishes.growth(stated=case.stated):.0%} (with --objective read by any amount)."
+        )
     if case.timings:
         measured = [one for one in case.timings if one.chunks == usual]
         if best.chunks == usual or best == case.present or not measured:
@@ -475,19 +482,6 @@ def _beside_the_rule(case: Case, best: Layout) -> str | None:
     )
 
 
-def _taken_for(case: Case, one: patterns.Asked) -> str:
-    """Say in words what a pattern was taken for."""
-    shape, access = case.target.shape, one.access
-    said = access.in_words(shape, case.target.itemsize)
-    hint = ""
-    # As many as a block is read that says no number.
-    if one.pattern.of_one_read and access.limit == single_reads(access.block, shape).reads:
-        hint = "; one read counts. For all of it, block by block, add @walk"
-    if access.elements == 1 and access.limit is not None and len(shape) > 1:
-        hint = f"; for samples along the first dimension write samples:{access.limit}"
-    return f"'{printable(one.pattern.name)}' was taken for {said}{hint}."
-
-
 def _notes(case: Case, best: Layout) -> list[str]:
     notes = []
     beside = _beside_the_rule(case, best)
@@ -497,7 +491,8 @@ def _notes(case: Case, best: Layout) -> list[str]:
     if smaller is not None:
         notes.append(smaller)
     if case.stated:
-        notes += [_taken_for(case, one) for one in case.asked]
+        shape, itemsize = case.target.shape, case.target.itemsize
+        notes += [taken_for(one.access, one.pattern, shape, itemsize) for one in case.asked]
     else:
         notes.append(
             "No pattern was stated (--access): these are the usual ones, a line along each "

@@ -69,7 +69,9 @@ def take(
     say: Callable[[str], None] = lambda _: None,
 ) -> Samples:
     """Try filters on a dataset's own data."""
-    shapes = list(dict.fromkeys(_bounded(shape, dataset.dtype.itemsize) for shape in shapes))
+    # What chunks have beyond the array is no data.
+    inside = (tuple(map(min, shape, dataset.shape)) for shape in shapes)
+    shapes = list(dict.fromkeys(_bounded(shape, dataset.dtype.itemsize) for shape in inside))
     blocks = {shape: _blocks(dataset, shape) for shape in shapes}
     first = blocks[shapes[0]]
     constant = _is_constant(first)
@@ -112,7 +114,14 @@ def corrected(codecs: Mapping[str, Codec], target: Target) -> dict[str, Codec]:
     if known is None or target.chunks is None or target.filters == "none":
         return dict(codecs)
     grid = math.prod(-(-n // c) for n, c in zip(target.shape, target.chunks, strict=True))
-    sampled = known.ratio(target.chunks) * grid * target.chunk_nbytes
+    nbytes = grid * target.chunk_nbytes
+    if any(one.compresses for one in Pipeline.parse(target.filters).filters):
+        if nbytes > 2 * target.nbytes:
+            # Most of what is stored is what chunks have beyond the array, which tells nothing.
+            return dict(codecs)
+        # And little of it is: one value compresses to almost nothing.
+        nbytes = target.nbytes
+    sampled = known.ratio(target.chunks) * nbytes
     factor = min(2.0, max(0.5, target.stored_nbytes / max(1.0, sampled)))
     return {
         name: codec if name in ("none", "fletcher32") else replace(

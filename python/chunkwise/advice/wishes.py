@@ -53,8 +53,13 @@ class Wishes:
     def most_nbytes(self, compressed_nbytes: float, *, stated: bool) -> int | None:
         """Return the most bytes that the dataset may take; None for any number."""
         if self.objective == "balanced" and compressed_nbytes:
-            return round(compressed_nbytes * (1 + (_STATED_GROWTH if stated else _GROWTH)))
+            return round(compressed_nbytes * (1 + growth(stated=stated)))
         return None
+
+
+def growth(*, stated: bool) -> float:
+    """Return by how much compressed data may grow with the balanced objective."""
+    return _STATED_GROWTH if stated else _GROWTH
 
 
 def read(objective: str, reader_name: str | None) -> Wishes:

@@ -57,7 +57,7 @@ TOOLS = ("chunkwise", "h5repack", "nccopy", "h5py", "netCDF4", "xarray", "C", "F
     type=Duration(),
     default=60.0,
     help="Time for the answer, as in 40s or 5min. If it is too short for measurements, the "
-    "answer comes from the model alone.  [default: 60s]",
+    "answer comes from the model alone, after 1 to 3s at the least.  [default: 60s]",
 )
 @click.option(
     "--calibrate", is_flag=True, help="Measure this machine again, even if it was measured."

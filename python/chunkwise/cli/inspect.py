@@ -78,7 +78,7 @@ Exit code:
     multiple=True,
     metavar="PATTERN",
     help="What is read, such as line:0 or '1x600x600 weight 3'; may be repeated: findings and "
-    "remedies are for that.  [default: a line along each dimension, and a plane across each]",
+    "remedies are for that.  [default: the reads that each dataset is evidently made for]",
 )
 @trace_option
 @click.option(

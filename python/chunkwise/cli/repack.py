@@ -77,7 +77,12 @@ Exit code:
     metavar="RULE",
     help="[PATTERN:]FILTERS, as in shuffle+zstd:3; or none, stored; deflate:fast is the fastest.",
 )
-@click.option("--access", multiple=True, help="A pattern that auto chunks are for: 1x600x600.")
+@click.option(
+    "--access",
+    multiple=True,
+    metavar="PATTERN",
+    help="A pattern that auto chunks are for: 1x600x600.",
+)
 @click.option("--min-size", type=_SIZE, default=0, help="Leave smaller datasets as they are.")
 @click.option("--salvage", is_flag=True, help="Continue if chunks cannot be read.")
 @click.option("--low", type=click.Choice(BOUNDS), help="Oldest format.  [default: IN's]")

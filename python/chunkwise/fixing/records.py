@@ -146,6 +146,8 @@ class Fixed:
         Who reads in the measurements.
     elapsed_s
         Seconds in all.
+    taken_for
+        What each stated pattern was taken for, a sentence for each; empty without any.
     """
 
     source: str
@@ -166,6 +168,7 @@ class Fixed:
     repacked: Summary | None = None
     reader: str = "h5py"
     elapsed_s: float = 0.0
+    taken_for: tuple[str, ...] = ()
 
     @property
     def options(self) -> str | None:

@@ -27,6 +27,7 @@ def lines(fixed: Fixed) -> Iterator[str]:
     """Print what became of one file."""
     if fixed.outcome == "nothing to mend":
         yield from wrapped(f"{printable(fixed.source)}: {_nothing(fixed)}")
+        yield from _taken_for(fixed)
         yield from _left(fixed.left, "No layout mends")
         return
     planned = fixed.outcome == "planned"
@@ -35,6 +36,7 @@ def lines(fixed: Fixed) -> Iterator[str]:
         arrow = ", in place"
     note = "  (dry run: nothing is written)" if planned else ""
     yield f"{printable(fixed.source)}{arrow}{note}"
+    yield from _taken_for(fixed)
     yield ""
     yield from _changes(fixed)
     yield ""
@@ -57,6 +59,11 @@ def file_line(result: FileResult) -> str:
     left = "" if not fixed.left else f"; left: {', '.join({one.code: 0 for one in fixed.left})}"
     mended = f"  ({said}{left})" if said else f"  (nothing to mend{left})"
     return f"{result.outcome:11} {printable(result.source)}{sizes}{mended}"
+
+
+def _taken_for(fixed: Fixed) -> Iterator[str]:
+    for said in fixed.taken_for:
+        yield from wrapped(said)
 
 
 def _nothing(fixed: Fixed) -> str:

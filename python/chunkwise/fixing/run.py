@@ -268,6 +268,7 @@ def _begun(facts: FileFacts, choice: Choice) -> Fixed:
         layout=choice.layout,
         source_nbytes=facts.nbytes,
         metadata_before=_metadata(facts),
+        taken_for=facts.taken_for,
     )
 
 

@@ -19,6 +19,7 @@ from chunkwise.inspection.records import plain
 from chunkwise.model.far import Fetched
 from chunkwise.model.layout import FileLayout, metadata_block, together
 from chunkwise.model.purpose import Purpose
+from chunkwise.patterns import told
 from chunkwise.remedy.commands import commands
 from chunkwise.remedy.fix import Fix
 from chunkwise.remedy.records import Anew, Copy, Present
@@ -213,6 +214,8 @@ class DatasetFacts:
         What it is read by, as far as file and layout say it; None if patterns were stated.
     unlisted
         Of a chunked dataset without `chunks`, why its chunks cannot be listed.
+    taken_for
+        What each stated pattern was taken for, a sentence for each; empty without any.
     """
 
     shape: tuple[int, ...] | None
@@ -239,6 +242,7 @@ class DatasetFacts:
     patterns: tuple[PatternFacts, ...] | None = None
     purpose: Purpose | None = None
     unlisted: str | None = None
+    taken_for: tuple[str, ...] = ()
 
     @property
     def is_placed(self) -> bool:
@@ -374,6 +378,12 @@ class FileFacts:
     findings: tuple[Finding, ...] = ()
     far: Fetched | None = None
     copy: str | None = None
+
+    @property
+    def taken_for(self) -> tuple[str, ...]:
+        """What each stated pattern was taken for, once for all datasets; nothing without any."""
+        datasets = ((one.path, one.dataset) for one in self.objects if one.dataset is not None)
+        return told((path, one.logical_nbytes or 0, one.taken_for) for path, one in datasets)
 
     @property
     def verdict(self) -> Verdict:

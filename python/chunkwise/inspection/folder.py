@@ -39,6 +39,8 @@ class FolderFiles:
     passed_over: int  # Files met in folders that are not HDF5
     # Files and folders that could not be looked into, with the reason.
     unreadable: tuple[tuple[str, str], ...]
+    # Links in folders that lead nowhere or to themselves; `passed_over` counts them, too.
+    dangling: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,7 @@ def find_files(
     files: dict[str, None] = {}
     unreadable: dict[str, str] = {}
     passed_over = 0
+    dangling: list[str] = []
     for name in _expanded(arguments):
         if is_url(name) or not _is_folder(name):
             files[name] = None
@@ -109,11 +112,13 @@ def find_files(
                 files[path] = None
             elif path not in unreadable:
                 passed_over += 1
+                if os.path.islink(path) and not os.path.exists(path):  # noqa: PTH110, PTH114
+                    dangling.append(path)
     if not files and not unreadable:
         others = f" ({passed_over:,} of other formats)" if passed_over else ""
         where = ", ".join(map(printable, arguments))
         raise FileFormatError(f"{where}: a directory without any HDF5 file{others}")
-    return FolderFiles(tuple(files), passed_over, tuple(unreadable.items()))
+    return FolderFiles(tuple(files), passed_over, tuple(unreadable.items()), tuple(dangling))
 
 
 def summarize(facts: FileFacts) -> FileSummary:

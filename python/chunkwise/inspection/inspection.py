@@ -40,8 +40,7 @@ from chunkwise.model.purpose import NO_SIGNS, Axis, Kind, Signs, purpose
 from chunkwise.model.readers import Reader, everyone, reader
 from chunkwise.model.traffic import Pattern
 from chunkwise.names import HDF5_ERRORS, encode_name, is_url, printable, shown_url
-from chunkwise.patterns import question
-from chunkwise.patterns import stated as patterns_of
+from chunkwise.patterns import of_stored, question
 from chunkwise.remote.opening import open_url
 from chunkwise.remote.urls import file_name, local_path
 from chunkwise.verdicts import Verdict
@@ -160,8 +159,8 @@ def inspect(
     access : sequence of str, optional
         What you read, such as ``"line:0"`` or ``"1x600x600 weight 3"``
         (`chunkwise.patterns.parse`).  Datasets that the patterns fit are judged by them, and get
-        offers of chunks for them; coordinates only if `dataset` names one.  By default a line
-        along each dimension and a plane across each.
+        offers of chunks for them; coordinates only if `dataset` names one.  By default they are
+        judged by the reads that they are evidently made for (`DatasetFacts.purpose`).
     readers : sequence of str, optional
         Who will read the file: ``libhdf5-1.10``, ``libhdf5-2``, ``netcdf-c``, ``chunkwise``.
         None for the first three, and the library of this process.
@@ -329,7 +328,10 @@ def _gathered_by(file: h5py.File, asked: _Asked, *, native: bool) -> _Gathered:
     aside = coordinates(found.datasets()) if access and dataset is None else {}
     stated = _stated(access, file, collected, aside) if access else {}
     signs = Reading(file)
-    collected = [each if each.path in stated else _with_purpose(each, signs) for each in collected]
+    collected = [
+        _as_stated(each, stated[each.path]) if each.path in stated else _with_purpose(each, signs)
+        for each in collected
+    ]
     if dataset is not None or asked.sample:
         collected = [_with_patterns(each, asked, stated.get(each.path, ())) for each in collected]
     return _Gathered(tuple(collected), found.type_versions, stated)
@@ -351,7 +353,7 @@ def _stated(
         assert dataset.shape is not None
         try:
             found[one.path] = tuple(
-                patterns_of(
+                of_stored(
                     access,
                     dataset.shape,
                     dataset.itemsize,
@@ -383,6 +385,13 @@ def _facts(
         metadata=metadata_facts(known, format_of.free_nbytes),
         objects=gathered.objects,
     )
+
+
+def _as_stated(each: ObjectFacts, patterns: tuple[Pattern, ...]) -> ObjectFacts:
+    """Add what the stated patterns were taken for."""
+    assert each.dataset is not None
+    taken_for = tuple(one.words for one in patterns)
+    return replace(each, dataset=replace(each.dataset, taken_for=taken_for))
 
 
 class _Collected(NamedTuple):

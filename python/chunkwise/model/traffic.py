@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Final
 
@@ -72,6 +72,8 @@ class Pattern:
     flat: bool = False
     # Whether one read is what counts: `weight` then holds the share of one in all `operations`.
     of_one_read: bool = False
+    # What a stated pattern was taken for, as users are told; no part of what it is.
+    words: str = field(default="", compare=False)
 
     @property
     def reads(self) -> int:

@@ -16,7 +16,16 @@ from chunkwise.patterns.grammar import (
     weight,
     whole,
 )
-from chunkwise.patterns.stated import as_pattern, as_stated, done, question, stated
+from chunkwise.patterns.stated import (
+    as_pattern,
+    as_stated,
+    done,
+    of_stored,
+    question,
+    stated,
+    taken_for,
+    told,
+)
 
 __all__ = [
     "HOW_TO_WRITE",
@@ -30,9 +39,12 @@ __all__ = [
     "count",
     "defaults",
     "done",
+    "of_stored",
     "parse",
     "question",
     "stated",
+    "taken_for",
+    "told",
     "weight",
     "whole",
 ]

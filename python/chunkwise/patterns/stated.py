@@ -10,13 +10,18 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
 
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.grammar import format_shape
-from chunkwise.model.chunk_shape import USUAL_READS, expected_shape
+from chunkwise.model.chunk_shape import (
+    PAGE_NBYTES,
+    USUAL_READS,
+    expected_shape,
+    single_reads,
+)
 from chunkwise.model.traffic import Pattern
 from chunkwise.names import printable
 from chunkwise.patterns.around import Around
@@ -36,9 +41,11 @@ def stated(
     maxshape: Sequence[int | None] | None,
     where: str,
     around: Around | None = None,
+    *,
+    grown_nbytes: int | None = None,  # As `expected_shape` takes it
 ) -> list[Pattern]:
     """Read the patterns for which a dataset is made, as `chunk_shape.default_chunk` takes them."""
-    now = expected_shape(shape, itemsize, maxshape)
+    now = expected_shape(shape, itemsize, maxshape, grown_nbytes=grown_nbytes)
     most = shape if maxshape is None else maxshape
     largest = tuple(_UNLIMITED if n is None else max(1, n) for n in most)
     found = []
@@ -54,8 +61,54 @@ def stated(
                 meant = parse(rest, shape, itemsize, where, around)
             # Nobody knows where its selections lie before the dataset has grown.
             meant = Access(meant.name, meant.block, meant.order, meant.seed, meant.limit)
-        found.append(as_stated(meant, now, text)[1])
+        access, pattern = as_stated(meant, now, text)
+        said = taken_for(access, pattern, now if 0 in shape else shape, itemsize)
+        found.append(replace(pattern, words=said))
     return found
+
+
+def of_stored(
+    texts: Sequence[str],
+    shape: tuple[int, ...],
+    itemsize: int,
+    maxshape: Sequence[int | None] | None,
+    where: str,
+    around: Around | None = None,
+) -> list[Pattern]:
+    """Read the patterns by which data that is stored is read, as `chunk_shape.suited_chunk` does.
+
+    Its present shape counts, as for those that measure: no room to grow but a page.
+    """
+    return stated(texts, shape, itemsize, maxshape, where, around, grown_nbytes=PAGE_NBYTES)
+
+
+def taken_for(access: Access, pattern: Pattern, shape: tuple[int, ...], itemsize: int) -> str:
+    """Say in words what a pattern was taken for, and how to write what may have been meant."""
+    inside = access
+    if access.slabs is None and access.cells is None:
+        inside = replace(access, block=tuple(map(min, access.block, shape)))
+    said = inside.in_words(shape, itemsize)
+    hint = ""
+    # As many as a block is read that says no number.
+    number = single_reads(inside.block, shape).reads
+    if pattern.of_one_read and access.limit == number > 1:
+        hint = "; one read counts. For all of it, block by block, add @walk"
+    if access.elements == 1 and access.limit is not None and len(shape) > 1:
+        hint = f"; for samples along the first dimension write samples:{access.limit}"
+    return f"'{printable(pattern.name)}' was taken for {said}{hint}."
+
+
+def told(found: Iterable[tuple[str, int, Sequence[str]]]) -> tuple[str, ...]:
+    """Say once what patterns were taken for, given the words for each dataset, and its bytes.
+
+    Where that differs, the largest dataset is the example.
+    """
+    known = [(path, nbytes, tuple(said)) for path, nbytes, said in found if said]
+    if not known:
+        return ()
+    path, _, said = max(known, key=lambda one: one[1])
+    alike = all(other == said for *_, other in known)
+    return said if alike else tuple(f"In {printable(path)}, {one}" for one in said)
 
 
 def as_stated(meant: Access, shape: tuple[int, ...], text: str = "") -> tuple[Access, Pattern]:

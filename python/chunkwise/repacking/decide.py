@@ -26,7 +26,7 @@ from chunkwise.model.chunk_shape import (
 )
 from chunkwise.model.traffic import Pattern
 from chunkwise.names import printable
-from chunkwise.patterns import question, stated
+from chunkwise.patterns import of_stored, question
 from chunkwise.patterns.around import chunk_by_names
 from chunkwise.repacking.facts import SourceDataset, stored_behind
 from chunkwise.repacking.rules import ChunkSetting, FilterSetting, Named, Rule, Rules, holding
@@ -51,6 +51,8 @@ class NewLayout:
     # Of chunks that were chosen, what reads come to in them; of merged data, that they are stored
     # as the sources are.
     why: str = ""
+    # What each pattern was taken for that its chunks were chosen for.
+    taken_for: tuple[str, ...] = ()
 
     def changes(self, source: SourceDataset) -> bool:
         """Return whether it differs from what is stored."""
@@ -187,8 +189,12 @@ def _with_chunk(
     else:
         pipeline = wanted.pipeline
         chunk = _auto(source, access) if isinstance(setting, str) else setting
-    why = _why(source, chunk, access) if setting == "auto" and chunk is not None else ""
-    return _ruled(replace(wanted, chunk=chunk, pipeline=pipeline, why=why), source, rule)
+    wanted = replace(wanted, chunk=chunk, pipeline=pipeline, why="")
+    if setting == "auto" and chunk is not None:
+        patterns = _stated(source, access)
+        taken_for = tuple(one.words for one in patterns)
+        wanted = replace(wanted, why=_why(source, chunk, patterns), taken_for=taken_for)
+    return _ruled(wanted, source, rule)
 
 
 def _by_names(setting: Named, source: SourceDataset) -> Shape:
@@ -219,14 +225,13 @@ def _auto(source: SourceDataset, access: Sequence[str]) -> Shape:
 def _stated(source: SourceDataset, access: Sequence[str]) -> list[Pattern]:
     where = f"'{printable(source.path)}'"
     around = Surroundings(h5py.Dataset(source.identifier).file, source.path)
-    return stated(access, source.shape or (), source.itemsize, source.maxshape, where, around)
+    return of_stored(access, source.shape or (), source.itemsize, source.maxshape, where, around)
 
 
-def _why(source: SourceDataset, chunk: Shape, access: Sequence[str]) -> str:
+def _why(source: SourceDataset, chunk: Shape, patterns: Sequence[Pattern]) -> str:
     """Say what reads cost in the chosen chunks."""
     shape = tuple(max(1, n) for n in source.shape or ())
-    patterns = _stated(source, access) or usual(shape, source.itemsize)
-    return reason(shape, source.itemsize, chunk, patterns)
+    return reason(shape, source.itemsize, chunk, patterns or usual(shape, source.itemsize))
 
 
 def _auto_in_vain(

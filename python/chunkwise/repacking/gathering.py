@@ -72,6 +72,7 @@ class Batch:
     failed: tuple[Left, ...] = ()  # What could not be looked into, or not yet
     part: str = ""  # Which part of the files these are, such as ``3-of-8``; empty for all
     others: tuple[Path, ...] = ()  # Sources of the other parts
+    dangling: int = 0  # How many symbolic links among them lead nowhere
 
     @property
     def in_place(self) -> bool:
@@ -91,6 +92,7 @@ class Batch:
             self,
             pairs=self.pairs[number - 1 :: count],
             failed=self.failed if number == 1 else (),
+            dangling=self.dangling if number == 1 else 0,
             part=f"{number}-of-{count}",
             others=tuple(
                 source for i, (source, _) in enumerate(self.pairs) if i % count != number - 1
@@ -111,7 +113,10 @@ def gather(
     real_out = None if folder is None else os.path.realpath(folder) + os.sep
     pairs: dict[Path, Path] = {}
     failed: list[Left] = []
-    for source, below in _found(arguments, listed, is_netcdf3, failed, wanted or Wanted()):
+    dangling: set[str] = set()
+    for source, below in _found(
+        arguments, listed, is_netcdf3, failed, wanted or Wanted(), dangling
+    ):
         real = os.path.realpath(source)
         if real_out is not None and real.startswith(real_out):
             continue
@@ -127,7 +132,8 @@ def gather(
     ordered = tuple(
         (source, source if folder is None else target) for target, source in pairs.items()
     )
-    return Batch(ordered, folder, tuple(failed))
+    links = sum(real_out is None or not name.startswith(real_out) for name in dangling)
+    return Batch(ordered, folder, tuple(failed), dangling=links)
 
 
 @dataclass(frozen=True)
@@ -176,8 +182,12 @@ def _found(
     taken: Callable[[str], bool],
     failed: list[Left],
     wanted: Wanted,
+    dangling: set[str] | None = None,
 ) -> Iterator[tuple[Path, Path]]:
-    """Give each file, and its path below the folder that was given; the rest goes to `failed`."""
+    """Give each file, and its path below the folder that was given.
+
+    The rest goes to `failed`, and links that lead nowhere to `dangling`.
+    """
     common = _common(listed)
     for argument, base in (
         *((one, None) for one in arguments),
@@ -189,6 +199,9 @@ def _found(
             continue
         found = find_files([argument], taken)
         below = partial(_below, argument, base)
+        if dangling is not None:
+            gone = (name for name in found.dangling if not wanted.excludes(below(name)))
+            dangling.update(map(os.path.abspath, gone))
         reasons: dict[str, str | None] = {**dict.fromkeys(found.files), **dict(found.unreadable)}
         for name, why in reasons.items():
             place = below(name)
@@ -244,14 +257,17 @@ def not_kept(batch: Batch) -> str | None:
     """Count what is not carried over into a folder of results; None for nothing."""
     if batch.out is None:
         return None
-    counts: Counter[tuple[str, str]] = Counter()
+    counts = Counter({("symbolic link", ""): 0, ("dangling link", ""): batch.dangling})
     folders: dict[Path, int] = {}
     for source, _ in batch.pairs:
         with suppress(OSError):
+            folders[source.parent] = stat.S_IMODE(source.parent.stat().st_mode)
+            if source.is_symlink():
+                # The rest is about the file that it leads to, which may be counted itself.
+                counts["symbolic link", ""] += 1
+                continue
             found = source.stat()
             names = os.listxattr(source) if hasattr(os, "listxattr") else ()
-            folders[source.parent] = stat.S_IMODE(source.parent.stat().st_mode)
-            counts["symbolic link", ""] += source.is_symlink()
             counts["file", " of several names"] += found.st_nlink > 1
             counts["file", " of another owner"] += found.st_uid != system.user()
             counts["file", " with extended attributes"] += any(

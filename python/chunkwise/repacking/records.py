@@ -39,6 +39,8 @@ class DatasetResult:
     left: tuple[str, ...] = ()  # Why rules that mean it by a pattern do not apply to it
     elapsed_s: float = 0.0  # Seconds it took, without verification
     why: str = ""  # Why it has these chunks, where no rule says so
+    # What each pattern was taken for that they were chosen for; empty without any
+    taken_for: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,7 @@ def _of_step(step: Step) -> dict[str, Any]:
         "nbytes": source.nbytes,
         "stored_nbytes_before": source.stored_nbytes,
         "left": wanted.left,
+        "taken_for": wanted.taken_for,
     }
 
 

@@ -44,7 +44,7 @@ def lines(trace: Trace, found: RunFinding | None = None) -> Iterator[str]:
         for text in (amount(one, seconds), what, *decoding(one)):
             yield from _filled(text)
         if found is not None and found.is_of(one):
-            yield from _filled(f"RunFinding: {found.summary}")
+            yield from _filled(f"Finding: {found.summary}")
             yield from (f"  {line}" for line in found.line.splitlines())
             for language, text in found.in_program:
                 yield f"  In {language}:"

@@ -137,11 +137,11 @@ def _of_dataset(subject: Subject) -> list[Unspelled]:
 
 def _with_one_shape(subject: Subject, by_code: dict[str, Unspelled]) -> dict[str, Unspelled]:
     """Make all findings about a dataset offer the same chunks: it can have only one shape."""
-    # A finding by itself may offer what is next to the dataset's own shape.  Where several do not
-    # agree, or what is offered would have a finding again, the rule for all datasets decides
-    # (`chunks.offered_chunks`).  If every shape makes a way of reading slower that was stated or
-    # fits, or if nobody stated a pattern and every shape has a finding again, all of them are only
-    # offers.
+    # A finding by itself may offer what is next to the dataset's own shape.  Where patterns are
+    # stated, where several do not agree, or where what is offered would have a finding again, the
+    # rule for all datasets decides (`chunks.offered_chunks`).  If every shape makes a way of
+    # reading slower that was stated or fits, or if nobody stated a pattern and every shape has a
+    # finding again, all of them are only offers.
     rivals = {
         code: found
         for code, found in by_code.items()
@@ -153,7 +153,8 @@ def _with_one_shape(subject: Subject, by_code: dict[str, Unspelled]) -> dict[str
     offered = chunks.offered_chunks(subject)
     if subject.stated and shapes <= {offered} and not chunks.harms_stated(subject, offered):
         return by_code
-    tried = [*shapes, offered] if len(shapes) == 1 else [offered]
+    own = [*shapes] if len(shapes) == 1 else []
+    tried = [offered, *own] if subject.stated else [*own, offered]
     if not subject.stated:
         tried.append(chunks.chunks_for_uses(subject))
     agreed = next((one for one in tried if _serves(subject, one)), None)

@@ -44,6 +44,8 @@ def print_file(
         combined=len({one.code for one in facts.findings if one.layout is not None}) > 1,
     )
     console.print()
+    for said in facts.taken_for:
+        print_wrapped(said, console, "dim")
     print_format(facts, console)
     console.print()
     print_tree(facts.objects, console, everything=everything)

@@ -131,6 +131,8 @@ def _facts(entry: ObjectFacts) -> Iterator[tuple[str, str]]:
         yield "ratio", said.ratio_words(dataset.ratio)
     if judged := said.purpose_words(dataset):
         yield "judged for", judged
+    for number, words in enumerate(dataset.taken_for):
+        yield "" if number else "judged for", words
     if dataset.sample is not None:
         yield from _sample_facts(dataset.sample)
 
