@@ -450,10 +450,10 @@ def _beside_the_rule(case: Case, best: Layout) -> str | None:
     said = f"chunks of {format_shape(usual)}, which repack --chunk auto, inspect and fix choose"
     theirs = [one for one in case.found.ranked if one.layout.chunks == usual]
     if theirs and best != case.present and not any(map(problem.fits, theirs)):
-        nbytes = min(one.nbytes for one in theirs)
+        nbytes, growth = min(one.nbytes for one in theirs), wishes.growth(stated=case.stated)
         return (
             f"Left out are {said}: they take about {format_size(nbytes)}, and compressed data may "
-            f"grow by at most {wishes.growth(stated=case.stated):.0%} (with --objective read by any amount)."
+            f"grow by at most {growth:.0%} (with --objective read by any amount)."
         )
     if case.timings:
         measured = [one for one in case.timings if one.chunks == usual]
