@@ -77,7 +77,7 @@ def saved_of(page: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     "options",
     [
         "--for libhdf5-1.10 --chunk 24x10x10 --filter none --cache 64MiB",
-        "--cache 12000",
+        "--cache 12kB",
         "--filter shuffle+deflate:9",
     ],
 )
