@@ -10,13 +10,14 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import h5py
 import numpy as np
 import pytest
 
-from chunkwise.advice import work
+from chunkwise.advice import concluding, wishes, work
 from chunkwise.advice.answer import Advice
 from chunkwise.advice.api import advise
 from chunkwise.advice.verifying import Part, Proof, Timing
@@ -343,3 +344,18 @@ def test_the_file_is_not_changed(daily: Path) -> None:
     before = daily.read_bytes()
     advise(daily, "t2m", (SERIES,), budget_s=0.5)
     assert daily.read_bytes() == before
+
+
+@pytest.mark.parametrize(("read_s", "nbytes", "left"), [(0.85, 120.0, True), (0.85, 105.0, False),
+                                                        (0.5, 120.0, False)])  # fmt: skip
+def test_much_larger_for_a_little_is_left(read_s: float, nbytes: float, left: bool) -> None:
+    present, best = Layout((10,), "shuffle+deflate:4"), Layout((10,), "shuffle+deflate:1")
+    figures = {present: (1.0, 1.0, 100.0), best: (read_s, 1.0, nbytes)}
+    case: Any = SimpleNamespace(
+        present=present,
+        figures=figures.get,
+        timings={},
+        wishes=wishes.read("balanced", None),
+        problem=SimpleNamespace(most_nbytes=None, score=min),
+    )
+    assert concluding._within_noise(case, best) is left
