@@ -11,6 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
+import chunkwise
 from chunkwise import measure
 from chunkwise.errors import UsageError
 from chunkwise.measure.schedule import Step
@@ -74,6 +75,30 @@ def test_variants_hold_the_same_data_and_go_away(file: Path, tmp_path: Path) -> 
                 assert np.array_equal(f["g/x"][...], DATA)
         assert list(scratch.iterdir())
     assert not list(scratch.iterdir())
+
+
+def test_what_repack_would_write_is_measured_as_repack_writes_it(tmp_path: Path) -> None:
+    counts = np.random.default_rng(0).poisson(0.4, (8, 300, 260)).astype("u2")
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f.create_dataset("x", data=counts, chunks=(1, 300, 260), compression=4, shuffle=True)
+    target = look(tmp_path / "a.h5", "x")
+    variants = [Variant((2, 300, 130), "shuffle+deflate:4"), Variant(None, "none")]
+    chunkwise.repack(tmp_path / "a.h5", tmp_path / "b.h5", chunk="2x300x130")
+    with prepared(target, variants, scratch=str(tmp_path), repacked=variants) as made:
+        by_repack, plain = (each.file for each in made.reading.values())
+        assert _stored(by_repack) == _stored(tmp_path / "b.h5")
+        with h5py.File(by_repack) as f, h5py.File(plain) as g:
+            assert np.array_equal(f["x"][...], counts)
+            assert np.array_equal(g["x"][...], counts)
+    with prepared(target, variants, scratch=str(tmp_path)) as made:
+        assert _stored(made.reading[variants[0]].file) != _stored(tmp_path / "b.h5")
+
+
+def _stored(path: str | Path) -> list[bytes]:
+    with h5py.File(path) as f:
+        found = f["x"].id
+        origins = [found.get_chunk_info(n).chunk_offset for n in range(found.get_num_chunks())]
+        return [found.read_direct_chunk(origin)[1] for origin in sorted(origins)]
 
 
 def test_a_sample_is_whole_slabs_spread_over_the_data(file: Path) -> None:

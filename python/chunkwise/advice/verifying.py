@@ -202,7 +202,7 @@ def measure(
     *,
     repeat: int,  # How often each is measured, as far as the seconds last
     seconds: float,
-    ours_too: Layout | None = None,  # The layout that is measured with chunkwise as well
+    ours_too: Layout | None = None,  # The present layout, measured with chunkwise as well
     scratch: str | None = None,
     progress: Callable[[Step], None] | None = None,
 ) -> Proof:
@@ -224,10 +224,14 @@ def measure(
         if progress is not None and not step.warning:
             progress(step)
 
+    # Who takes the advice has `chunkwise repack` write it; the present layout, of which a part is
+    # measured, is as others have written it.
+    present = None if ours_too is None else on_part(part, ours_too)
     results = run(
         part.file,
         part.dataset,
         Space({}, "list", tuple(trials), accesses),
+        repacked={_variant(here) for one in layouts if (here := on_part(part, one)) != present},
         repeat=repeat,
         seconds=seconds,
         progress=heard,
@@ -263,6 +267,10 @@ def on_part(part: Part, layout: Layout) -> Layout:
     return Layout(chunks, layout.filters)
 
 
+def _variant(here: Layout) -> Variant:
+    return Variant(here.chunks, here.filters if here.chunks is not None else "none")
+
+
 def _trial(
     part: Part, layout: Layout, one: Asked, problem: Problem, reader: str
 ) -> dict[str, str]:
@@ -272,7 +280,7 @@ def _trial(
         "access": one.access.name,
         "reader": reader,
         "chunk": here.chunk_word,
-        "filter": here.filters if here.chunks is not None else "none",
+        "filter": _variant(here).filters,
     }
     if is_alone(one.pattern, reader):
         point["engine-cache"] = "0"
@@ -325,8 +333,7 @@ def _cache(part: Part, layout: Layout, here: Layout, one: Asked, problem: Proble
 
 
 def _cell(results: Results, part: Part, layout: Layout, one: Asked, reader: str) -> Cell | None:
-    here = on_part(part, layout)
-    variant = Variant(here.chunks, here.filters if here.chunks is not None else "none")
+    variant = _variant(on_part(part, layout))
     operation = "write" if one.pattern.writes else "read"
     wanted = (variant, reader, operation, access_on(part, one))
     for cell in results.cells:
@@ -342,18 +349,16 @@ def _samples(
     scale = 1.0 if part.whole else _scale(part, layout, one, problem)
     found = [m.total_s for m in cell.succeeded]
     if is_alone(one.pattern, cell.reader):
-        # A part is read in a millisecond, of which the first read may take most.
         found = [_of_one(m) for m in cell.succeeded]
     return tuple(seconds * scale for seconds in found if seconds is not None)
 
 
 def _of_one(measured: Measurement) -> float | None:
-    """Return the seconds of all reads, if each takes as long as those after the first."""
-    first_s, all_s, number = measured.first_s, measured.elapsed_s, measured.operations
-    if first_s is None or all_s is None or not number or measured.total_operations is None:
+    """Return the seconds of all reads, if each takes as long as the later ones."""
+    # Before those, an index is read, and pages are mapped: once, however many reads there are.
+    if measured.later_s is None or measured.total_operations is None:
         return None
-    one_s = (all_s - first_s) / (number - 1) if number > 1 else all_s
-    return one_s * measured.total_operations
+    return measured.later_s * measured.total_operations
 
 
 def _timing(cell: Cell, part: Part, samples: Sequence[float]) -> Timing | None:

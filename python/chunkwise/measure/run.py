@@ -10,7 +10,7 @@ import contextlib
 import os
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from chunkwise.measure.schedule import Schedule, Step
 from chunkwise.measure.space import Space
 from chunkwise.measure.store import Store
 from chunkwise.measure.target import Target, look
-from chunkwise.measure.variants import SAMPLE_NBYTES, Prepared, prepared
+from chunkwise.measure.variants import SAMPLE_NBYTES, Prepared, Variant, prepared
 from chunkwise.names import printable
 from chunkwise.trials.pagecache import warm
 from chunkwise.words import counted, format_seconds
@@ -63,6 +63,8 @@ def run(
     # Whether a short trial that is not kept goes before the first, so that none is slower for
     # being first.
     touch: bool = False,
+    # Variants that are encoded as by `chunkwise repack`; all others are written by libhdf5.
+    repacked: Collection[Variant] = (),
 ) -> Results:
     """Time access patterns on a dataset, each trial in a process of its own."""
     begun = time.monotonic()
@@ -98,6 +100,7 @@ def run(
             scratch,
             say,
             elements=check is True,
+            repacked=repacked,
         )
         libraries = _libraries(plan, worker, stack)
         made = stack.enter_context(making)

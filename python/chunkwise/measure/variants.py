@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -21,6 +21,8 @@ import numpy as np
 import numpy.typing as npt
 from h5py import h5d, h5o, h5p, h5s
 
+from chunkwise import _native
+from chunkwise._lib import library
 from chunkwise.errors import ChunkwiseError, CorruptDataError, UsageError
 from chunkwise.files.answers import kept_chunks
 from chunkwise.files.around import Surroundings
@@ -30,6 +32,7 @@ from chunkwise.files.opening import find_dataset, open_h5
 from chunkwise.grammar import Pipeline, format_shape, format_size, parse_shape
 from chunkwise.measure import netcdf3
 from chunkwise.measure.target import Target, look
+from chunkwise.memory import default_budget
 from chunkwise.model.chunk_shape import Present, suited_chunk
 from chunkwise.model.layout import Layout
 from chunkwise.names import HDF5_ERRORS, encode_name, hdf5_reason
@@ -142,8 +145,10 @@ def prepared(
     scratch: str | None = None,
     progress: Callable[[str], None] = lambda _: None,
     elements: bool = False,
+    repacked: Collection[Variant] = (),
 ) -> Iterator[Prepared]:
     """Write the variants that the file does not have, for as long as the block lasts."""
+    # Those in `repacked` are encoded as by `chunkwise repack`, the others by libhdf5.
     only_stored = set(reading) <= {stored(target)} and not writing
     rows = None if only_stored else _sampled_rows(target, sample_nbytes)
     missing = [v for v in reading if rows is not None or v != stored(target)]
@@ -173,7 +178,7 @@ def prepared(
             if is_netcdf3(variant.format):
                 targets[variant] = netcdf3.write(sampled, variant.format, str(data), path)
             else:
-                write(target, variant, rows, path)
+                write(target, variant, rows, path, repacked=variant in repacked)
                 targets[variant] = look(path, target.dataset)
         for number, variant in enumerate(writing):
             path = Path(folder) / f"like-{number}.h5"
@@ -216,7 +221,13 @@ def _sampled_rows(target: Target, sample_nbytes: int) -> list[int] | None:
 
 
 def write(
-    target: Target, variant: Variant, rows: list[int] | None, path: Path, empty: bool = False
+    target: Target,
+    variant: Variant,
+    rows: list[int] | None,
+    path: Path,
+    *,
+    empty: bool = False,
+    repacked: bool = False,
 ) -> None:
     """Write the data, or a sample of it, as a variant; or a dataset that has none yet."""
     with open_h5(target.file) as source, h5py.File(path, "w") as file:
@@ -224,7 +235,11 @@ def write(
         missing_filter(dataset.id.get_create_plist())
         try:
             made = create(file, target.dataset, dataset, rows, variant)
-            if not empty:
+            if empty:
+                return
+            if repacked and rows is None:
+                _repack(target, dataset, made, variant)
+            else:
                 for first, last in _pieces(target, len(made), variant.chunks):
                     made[first:last] = _read_rows(target, dataset, rows, first, last)
         except HDF5_ERRORS as error:
@@ -233,6 +248,18 @@ def write(
             raise UsageError(
                 f"{target.where}: cannot be written as {variant}: {hdf5_reason(error)}"
             ) from None
+
+
+def _repack(target: Target, dataset: h5py.Dataset, made: h5py.Dataset, variant: Variant) -> None:
+    """Copy the data as ``chunkwise repack`` does: its encoders make other streams than zlib."""
+    _native.copy_data(
+        library(),
+        dataset.id.id,
+        made.id.id,
+        label=target.where,
+        memory_nbytes=default_budget(),
+        effort=Pipeline.parse(variant.filters).effort,
+    )
 
 
 def _write_elements(target: Target, rows: list[int] | None, path: str) -> None:

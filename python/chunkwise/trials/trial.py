@@ -158,6 +158,8 @@ class Measurement:
     selected_nbytes: int | None = None
     mb_per_s: float | None = None
     first_s: float | None = None
+    # The mean of the second half of the operations, or of the only one.
+    later_s: float | None = None
     median_s: float | None = None
     p95_s: float | None = None
     p99_s: float | None = None

@@ -383,7 +383,8 @@ def _compare(trial: Trial, written: WalkResult, read: WalkResult) -> None:
 
 def _figures(trial: Trial, result: WalkResult) -> dict[str, Any]:
     """Return what is said of reads and writes alike."""
-    latencies = sorted(result["latencies_s"])
+    in_order = result["latencies_s"]
+    latencies = sorted(in_order)
     elapsed_s, operations = result["elapsed_s"], result["operations"]
     # How often blocks come back to a chunk is known for walks in C order.
     walk = None
@@ -396,11 +397,12 @@ def _figures(trial: Trial, result: WalkResult) -> dict[str, Any]:
         "elapsed_s": elapsed_s,
         "extrapolated": operations < result["total_operations"],
         "total_s": total_seconds(
-            result["latencies_s"], operations, elapsed_s, result["total_operations"], walk
+            in_order, operations, elapsed_s, result["total_operations"], walk
         ),
         "selected_nbytes": result["selected_nbytes"],
         "mb_per_s": result["selected_nbytes"] / 1e6 / elapsed_s if elapsed_s else None,
-        "first_s": result["latencies_s"][0],
+        "first_s": in_order[0],
+        "later_s": statistics.fmean(in_order[len(in_order) // 2 :]),
         "median_s": statistics.median(latencies),
         "p95_s": latencies[math.ceil(0.95 * len(latencies)) - 1],
         "p99_s": latencies[math.ceil(0.99 * len(latencies)) - 1],

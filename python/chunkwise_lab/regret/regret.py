@@ -4,8 +4,9 @@ For each case the advice is asked for, with a budget.  Of a grid of chunk shapes
 the best by the model, or by counts of chunks and bytes, are read beside what was advised, the
 present layout and what rules of thumb would take: single reads in no order, by h5py or chunkwise,
 in turns.  chunkwise has no cache then: its usual one would hold all of so small a dataset, and the
-time would be that of a few first reads.  Of each layout only the chunks that these reads touch are
-written.
+time would be that of a few first reads.  A pattern of one read is read by processes of their own,
+as a program that reads everything does it once.  Of each layout only the chunks that these reads
+touch are written.
 Regret is the time of what was advised, or of what the rule takes without measuring, over that of
 the best which does not make the file larger than the advice may, less 1.
 """
@@ -16,9 +17,11 @@ import itertools
 import math
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -49,9 +52,12 @@ _LOADS_S: Final = (5e-6, 2e-5, 1e-4)
 _FILTERS: Final = "shuffle+deflate:4"
 # Reads of each pattern: more of small ones, which take less time than an opened file's index.
 _FEWEST_READS: Final = 8
-_MOST_READS: Final = 64
+_MOST_READS: Final = 256
 _READ_NBYTES: Final = 1 << 20
 _TURNS: Final = 5
+# Processes in each turn that read once.
+_ONCE: Final = 3
+_ELSEWHERE: Final = np.ones(128 << 20, np.uint8)
 # What takes so many times as long as the fastest is read twice.
 _FAR: Final = 2.0
 # Less is what repeats of the same differ by.
@@ -129,7 +135,8 @@ def of_file(
     likely = _likely(grid, target.shape, target.itemsize, work.asked, wanted.reader, filters)
     final = [advice.best, rule, *modelled, *likely, present, *others.values()]
     opened = by_chunkwise if case.reader else by_h5py()
-    seconds = _measured(case.values(), final, work.asked, opened, path.parent, say)
+    made = {present: path}
+    seconds = _measured(case.values(), final, work.asked, opened, path.parent, say, made)
     # No rule of thumb is of the grid, but each is a layout that there is; a file that is larger
     # than it may become is none.
     able = [one for one in seconds if one == advice.best or problem.fits(problem.outcome(one))]
@@ -207,9 +214,11 @@ def _measured(
     opened: Callable[[Path], Any],
     scratch: Path,
     say: Callable[[str], None],
+    made: Mapping[Layout, Path] = MappingProxyType({}),
 ) -> dict[Layout, float]:
     """Measure layouts in turns: one read of each pattern, as often as its weight says."""
-    layouts = list(dict.fromkeys(layouts))
+    # All are written as `chunkwise repack` encodes them, but for files that are there already.
+    layouts, made = list(dict.fromkeys(layouts)), dict(made)
     nbytes = [math.prod(one.pattern.block) * values.itemsize for one in asked]
     reads = [
         selections(one.access, values.shape)[
@@ -220,10 +229,10 @@ def _measured(
     weights = [one.pattern.weight * one.pattern.reads for one in asked]
     best = dict.fromkeys(itertools.product(layouts, range(len(asked))), math.inf)
     with tempfile.TemporaryDirectory(prefix="chunkwise-", dir=scratch) as folder:
-        files = {layout: Path(folder, f"{n}.h5") for n, layout in enumerate(layouts)}
-        for layout, file in files.items():
+        files = {layout: Path(folder, f"{n}.h5") for n, layout in enumerate(layouts)} | made
+        for layout in files.keys() - made.keys():
             say(f"writing {layout}")
-            _write(file, values, layout, [index for each in reads for index in each])
+            _write(files[layout], values, layout, [index for each in reads for index in each])
         for turn, (layout, place) in itertools.product(range(_TURNS), best):
             fastest_s = min(best[one, place] for one in layouts)
             # At first the system also maps the file.
@@ -260,18 +269,32 @@ def _around(index: Index, shape: Shape, chunks: Shape) -> tuple[tuple[int, int],
     )
 
 
-def _read_s(path: Path, opened: Callable[[Path], Any], reads: Sequence[Index]) -> float:
+def _once_s(path: Path, read: Index) -> float:
+    """Return the seconds of the only read of this process, by chunkwise."""
+    with by_chunkwise(path) as file:
+        found = file["x"]
+        begun = time.perf_counter()
+        found[read]
+        return time.perf_counter() - begun
+
+
+def _read_s(path: Path, opened: Callable[[Path], Any], reads: list[Index]) -> float:
     """Return the seconds of one read, when others were made before.
 
     chunkwise maps the file, whose pages come one by one as they are touched: all are there, as
     after many reads.  h5py's cache would hold what is read twice.
     """
+    if opened is by_chunkwise and len(reads) == 1:
+        with get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+            return min(pool.starmap(_once_s, [(path, reads[0])] * _ONCE, chunksize=1))
     chunkwise.cache_clear()
     with chunkwise.settings(cache_nbytes=0), opened(path) as file:
         found = file["x"]
         others = reads if opened is by_chunkwise else [(-1,) * found.ndim]
         for index in others:
             found[index]
+        # Places that follow no order are in no cache of the processor.
+        _ELSEWHERE.sum()
         begun = time.perf_counter()
         for index in reads:
             found[index]
