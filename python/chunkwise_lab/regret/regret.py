@@ -55,6 +55,8 @@ _FEWEST_READS: Final = 8
 _MOST_READS: Final = 256
 _READ_NBYTES: Final = 1 << 20
 _TURNS: Final = 5
+# A layout that is slow is read for no longer in a turn.
+_TURN_S: Final = 1.0
 # Processes in each turn that read once.
 _ONCE: Final = 3
 _ELSEWHERE: Final = np.ones(128 << 20, np.uint8)
@@ -272,10 +274,17 @@ def _around(index: Index, shape: Shape, chunks: Shape) -> tuple[tuple[int, int],
 def _once_s(path: Path, read: Index) -> float:
     """Return the seconds of the only read of this process, by chunkwise."""
     with by_chunkwise(path) as file:
-        found = file["x"]
-        begun = time.perf_counter()
-        found[read]
-        return time.perf_counter() - begun
+        return _each_s(file["x"], [read])
+
+
+def _each_s(found: Any, reads: Sequence[Index]) -> float:
+    """Return the seconds of one read, by as many as there is time for."""
+    begun, took_s, number = time.perf_counter(), 0.0, 0
+    while number < len(reads) and took_s < _TURN_S:
+        found[reads[number]]
+        number += 1
+        took_s = time.perf_counter() - begun
+    return took_s / number
 
 
 def _read_s(path: Path, opened: Callable[[Path], Any], reads: list[Index]) -> float:
@@ -291,14 +300,10 @@ def _read_s(path: Path, opened: Callable[[Path], Any], reads: list[Index]) -> fl
     with chunkwise.settings(cache_nbytes=0), opened(path) as file:
         found = file["x"]
         others = reads if opened is by_chunkwise else [(-1,) * found.ndim]
-        for index in others:
-            found[index]
+        _each_s(found, others)
         # Places that follow no order are in no cache of the processor.
         _ELSEWHERE.sum()
-        begun = time.perf_counter()
-        for index in reads:
-            found[index]
-        return (time.perf_counter() - begun) / len(reads)
+        return _each_s(found, reads)
 
 
 def grid_of(shape: Shape, itemsize: int, asked: Sequence[Asked], sides: int) -> list[Shape]:
