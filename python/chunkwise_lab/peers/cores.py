@@ -162,7 +162,7 @@ def whole(file: str, datasets: Sequence[str], threads: int, latency_s: float) ->
     with served(file, latency_s, 0) if latency_s else nullcontext(file) as place:
         # The server has begun, and keeps all of them.
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
-        chunkwise.set_threads(threads)
+        _native.set_threads(threads)
         _native.set_profiling(True)
 
         def measure() -> Sample:
@@ -248,14 +248,15 @@ def run(
         for threads in HERE
     ]
     streams = _measured("memory", readers, repeat)
-    memory = {int(one.reader.name): STREAM_NBYTES / min(one.values) for one in streams}
-    shares, told = [one.busy.of_others for one in streams], []
+    memory = {one.reader.name: STREAM_NBYTES / min(one.values) for one in streams}
+    shares = [one.busy.of_others for one in streams]
+    told: list[dict[str, Any]] = []
     loopback = math.inf
     for work in works(store):
         arguments = {"file": work.file, "datasets": work.datasets, "latency_s": work.latency_s}
         readers = [Reader(str(n), "cores:whole", {**arguments, "threads": n}) for n in HERE]
         samples = _measured(work.title, readers, repeat)
-        real = {int(one.reader.name): median(one.values) for one in samples}
+        real = {one.reader.name: median(one.values) for one in samples}
         opening_s = median(one["opening_s"] for one in samples[0].told)
         if work.latency_s:
             # A server would count as another program. Chunks are decoded as those of a file are.
@@ -265,14 +266,15 @@ def run(
             chunk_s = next(one["chunk_s"] for one in told if one["file"] == work.file)
         else:
             shares += [one.busy.of_others for one in samples]
-            chunk_s = (real[1] - opening_s) / (work.chunks * len(work.datasets))
+            chunk_s = (real["1"] - opening_s) / (work.chunks * len(work.datasets))
         estimates = {}
         for threads in (*HERE, *asked):
-            bandwidth = memory.get(threads) or memory_of(threads, memory[1], socket)
+            bandwidth = memory.get(str(threads)) or memory_of(threads, memory["1"], socket)
             on = Machine(bandwidth, loopback if threads in HERE else line or loopback)
             simulated = simulate(work, threads, chunk_s)
             found = estimate(work, opening_s, chunk_s, simulated, on)
-            estimates[threads] = {**asdict(found), "memory": on.memory, "busy": simulated.busy}
+            told_of = {"memory": on.memory, "busy": simulated.busy}
+            estimates[str(threads)] = {**asdict(found), **told_of}
         told.append(
             {**asdict(work), "moved_nbytes": work.moved_nbytes, "chunk_s": chunk_s}
             | {"opening_s": opening_s, "measured": real, "estimates": estimates}
@@ -293,8 +295,8 @@ def lines(found: dict[str, Any], asked: Sequence[int]) -> Iterator[str]:
     about, memory, works = found["environment"], found["memory"], found["works"]
     yield f"{about['cpu']}, {about['cpu_count']} processors, a load of {found['load']:.1f}."
     yield (
-        f"Memory (STREAM's triad): {memory[1] / 1e9:.1f} GB/s by one thread, "
-        f"{memory[2] / 1e9:.1f} GB/s by two."
+        f"Memory (STREAM's triad): {memory['1'] / 1e9:.1f} GB/s by one thread, "
+        f"{memory['2'] / 1e9:.1f} GB/s by two."
     )
     yield from filter(None, [found["disturbed"]])
     yield from ("", "Is the simulation right? Real reads by 1 and 2 threads beside it:", "")
@@ -306,7 +308,7 @@ def lines(found: dict[str, Any], asked: Sequence[int]) -> Iterator[str]:
     heads = [head for n in asked for head in (f"{n} processors", "times one", "bound by")]
     yield from _table(["work", "1 processor", *heads], (_outlook(one, asked) for one in works))
     bandwidths = ", ".join(
-        f"{works[0]['estimates'][n]['memory'] / 1e9:,.0f} GB/s for {n}" for n in asked
+        f"{works[0]['estimates'][str(n)]['memory'] / 1e9:,.0f} GB/s for {n}" for n in asked
     )
     yield ""
     yield (
@@ -327,10 +329,10 @@ def _check(work: dict[str, Any]) -> list[str]:
 
 
 def _outlook(work: dict[str, Any], asked: Sequence[int]) -> list[str]:
-    one = work["measured"][1]
+    one = work["measured"]["1"]
     cells = [work["title"], format_seconds(one)]
     for threads in asked:
-        found = work["estimates"][threads]
+        found = work["estimates"][str(threads)]
         cells += [format_seconds(found["seconds"]), format_speed(one / found["seconds"])]
         cells.append(found["bound"])
     return cells
@@ -346,8 +348,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, simulate, and print what that comes to."""
     options = _parser().parse_args(arguments)
     try:
-        if len(os.sched_getaffinity(0)) < max(HERE):
-            raise RuntimeError(f"this needs {max(HERE)} processors")
+        if not hasattr(os, "sched_setaffinity") or environment.usable_cpus() < max(HERE):
+            raise RuntimeError(f"this needs Linux, and {max(HERE)} processors")
         if not SIMULATION.exists():
             raise RuntimeError(f"there is no {SIMULATION}: `make bench ONLY=cores` builds it")
         line = options.line and options.line * 1e9
