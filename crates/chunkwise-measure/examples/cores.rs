@@ -161,23 +161,22 @@ fn best(run: Run, case: &Case, chunks: u64, threads: usize) -> Result<Best, Fail
 
 /// Seconds that threads take which do nothing but to take numbers and to sleep.
 fn bare(case: &Case, chunks: u64, threads: usize) -> f64 {
-    let (next, ready) = (AtomicU64::new(0), Barrier::new(threads + 1));
+    let (next, ready) = (AtomicU64::new(0), Barrier::new(threads));
     let time = Duration::from_secs_f64(case.chunk_ms / 1e3);
-    let mut begun = Instant::now();
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                // As the engine's are there before.
-                ready.wait();
-                while next.fetch_add(1, Relaxed) < chunks {
-                    std::thread::sleep(time);
-                }
-            });
-        }
+    let sleeping = || {
+        // As the engine's are there before.
         ready.wait();
-        begun = Instant::now();
+        let begun = Instant::now();
+        while next.fetch_add(1, Relaxed) < chunks {
+            std::thread::sleep(time);
+        }
+        begun
+    };
+    let begun = std::thread::scope(|scope| {
+        let started: Vec<_> = (0..threads).map(|_| scope.spawn(sleeping)).collect();
+        started.into_iter().filter_map(|thread| thread.join().ok()).min()
     });
-    begun.elapsed().as_secs_f64()
+    begun.map_or(0.0, |begun| begun.elapsed().as_secs_f64())
 }
 
 /// Let each of the callers carry out its share of the works, and take the time; then see whether
