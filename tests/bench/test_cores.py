@@ -16,7 +16,7 @@ from chunkwise_lab.peers.cores import Machine, Simulated, Work
 from tests.support.versions import needs_chunk_iter
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="no threads can be pinned")
-WORK = Work("w", "f", ("a", "b"), 50, 1000, 2000, 4000)
+WORK = Work("w", "f", ("a", "b"), 100, 1000, 2000, 4000)
 FAST = Machine(math.inf, math.inf)
 # Sleeps without a processor: threads share the chunks evenly, and each dataset costs 1 ms more.
 SLEEPER = """
@@ -73,10 +73,10 @@ def test_memory_grows_with_processors_and_then_with_sockets() -> None:
 @pytest.mark.usefixtures("simulation")
 @pytest.mark.parametrize("chunk_s", [2e-6, 0.125])
 def test_of_the_simulation_chunks_are_told_from_what_does_not_grow(chunk_s: float) -> None:
-    for threads, rounds in ((1, 100), (2, 50), (16, 8), (64, 2)):
+    for threads, rounds in ((1, 200), (2, 100), (16, 14), (64, 4)):
         found = cores.simulate(WORK, threads, chunk_s)
         assert found.busy == 0.25
-        # 2 datasets of 50 chunks; of one thread 32 of them tell as much.
+        # 2 datasets of 100 chunks; of one thread fewer of them tell as much.
         assert found.rounds == pytest.approx(rounds)
         assert found.own_s == pytest.approx(2e-3, abs=1e-9)
     assert cores.simulate(far(0.05), 4, chunk_s).own_s == pytest.approx(1e-3, abs=1e-9)

@@ -57,7 +57,7 @@ PIECE_NBYTES: Final = 8 << 20
 # Shorter sleeps are inexact, and two processors cannot wake more threads in time.
 LEAST_S, LEAST_A_THREAD_S = 250e-6, 32e-6
 # More chunks for each thread tell nothing more.
-CHUNKS_A_THREAD: Final = 32
+CHUNKS_A_THREAD: Final = 64
 LEFT_OUT: Final = """\
 The model leaves out the caches that processors share, the clock that falls as more of them work,
 the memory of the other socket (NUMA), and the system, which holds threads up that fill new memory
