@@ -335,11 +335,14 @@ ifeq ($(ONLY),matrix)
 bench: install
 	$(BIN)/python -m chunkwise_lab.matrix $(if $(CASES),--only "$(CASES)")
 else
-# As on a machine with more processors: chunks sleep instead of being decoded.
+# As on a machine with more processors: chunks sleep instead of being decoded. Then: is that so?
 ifeq ($(ONLY),cores)
-bench:
+bench: $(VENV)/.peers
+	cargo build --locked --quiet --release -p chunkwise-measure --example limits
 	cargo run --locked --quiet --release -p chunkwise-measure --features simulated \
 	    --example cores --target-dir target/simulated -- $(THREADS)
+	$(BIN)/python -m chunkwise_lab.peers.cores $(THREADS) $(if $(REPEAT),--repeat $(REPEAT)) \
+	    $(if $(FOLDER),--folder "$(FOLDER)")
 else
 # Of the advice, not of peers.
 ifneq ($(filter advise budgets complaints fix model rule usual,$(ONLY)),)

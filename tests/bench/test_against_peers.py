@@ -114,6 +114,7 @@ def test_limits_are_of_the_same_bytes(store: Store, monkeypatch: pytest.MonkeyPa
         argv = ["copy", path, store.numbers("runs", found), threads]
         assert compiled(argv).checksums == expected
     assert compiled(["index", 1000]).values[0] >= 1000 * 12
+    assert compiled(["stream", 24_000, 3]).values[0] > 0
     assert "beyond the end" in str(
         compiled(["copy", path, store.numbers("far", [(0, 1 << 40)]), 1]).failed
     )

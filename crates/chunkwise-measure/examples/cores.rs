@@ -6,10 +6,15 @@
 //! over, threads that wait for the last chunk.  For `make bench ONLY=cores`:
 //!
 //!     cores [THREADS,...]
+//!     cores case THREADS CHUNK_S CHUNKS DATASETS LATENCY_S
 //!
-//! Prints a table in Markdown: the share of the bare threads' speed.  `busy` is the share of this machine's own processors that was used
-//! meanwhile, for everything but decoding: where it comes near 100%, the machine is too small to
-//! tell.
+//! The first prints a table in Markdown: the share of the bare threads' speed.  `busy` is the share of
+//! this machine's own processors that was used meanwhile, for everything but decoding: where it comes
+//! near 100%, the machine is too small to tell.
+//!
+//! The second reads datasets of so many chunks each, one after the other, each chunk in so many
+//! seconds, from storage that answers after a latency (0: at once), and prints one JSON object:
+//! `engine_s`, `bare_s` and `busy`.
 
 use std::error::Error;
 use std::num::NonZero;
@@ -22,8 +27,8 @@ use chunkwise_codec::{
 };
 use chunkwise_engine::{
     ChunkIndexBuilder, ChunkRecord, ChunkStore, CommitError, Committer, Dataset, DatasetInfo,
-    DatasetWriter, EncodedChunk, Layout, MemoryStorage, Storage, ThrottledStorage, WriteInfo,
-    cache_clear, set_threads,
+    DatasetWriter, EncodedChunk, Layout, MemoryStorage, ReadError, Storage, StorageCost,
+    ThrottledStorage, WriteInfo, cache_clear, set_threads,
 };
 use chunkwise_select::{Dims, Hyperslab};
 
@@ -37,6 +42,16 @@ const LATE: Duration = Duration::from_millis(2);
 /// Of so many runs, in turns, the best one of each counts: the machine has other things to do.
 const RUNS: usize = 5;
 
+/// Where stored bytes come from.
+#[derive(Clone, Copy)]
+enum Place {
+    Memory,
+    /// A disk that answers late: a thread waits for each request.
+    Disk,
+    /// A network: as many requests at a time as there are.
+    Remote(Duration),
+}
+
 /// One line of the table.
 #[derive(Clone, Copy)]
 struct Case {
@@ -46,7 +61,7 @@ struct Case {
     chunks_a_thread: u64,
     datasets: usize,
     callers: usize,
-    late: bool,
+    place: Place,
 }
 
 const USUAL: Case = Case {
@@ -55,12 +70,12 @@ const USUAL: Case = Case {
     chunks_a_thread: 64,
     datasets: 1,
     callers: 1,
-    late: false,
+    place: Place::Memory,
 };
 
 const CASES: [Case; 6] = [
     USUAL,
-    Case { name: "the same, storage answers after 2 ms", late: true, ..USUAL },
+    Case { name: "the same, storage answers after 2 ms", place: Place::Disk, ..USUAL },
     Case { name: "many small chunks, 1 ms", chunk_ms: 1.0, chunks_a_thread: 256, ..USUAL },
     Case { name: "few large chunks, 50 ms", chunk_ms: 50.0, chunks_a_thread: 4, ..USUAL },
     Case { name: "16 datasets, one after the other", datasets: 16, ..USUAL },
@@ -68,7 +83,34 @@ const CASES: [Case; 6] = [
 ];
 
 fn main() -> Result<(), Failure> {
-    let asked = std::env::args().nth(1).unwrap_or_else(|| "8,32,64,128".to_string());
+    // A thread that sleeps wakes when it is to, not up to 50 us later.
+    #[cfg(target_os = "linux")]
+    // SAFETY: takes numbers; threads that are started later do the same.
+    unsafe {
+        libc::prctl(libc::PR_SET_TIMERSLACK, 1);
+    }
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match *arguments {
+        [] => table("8,32,64,128"),
+        [threads] => table(threads),
+        ["case", threads, chunk_s, chunks, datasets, latency_s] => {
+            let threads: NonZero<usize> = threads.parse()?;
+            let chunk_ms = 1e3 * chunk_s.parse::<f64>()?;
+            let latency = Duration::try_from_secs_f64(latency_s.parse()?)?;
+            let place = if latency.is_zero() { Place::Memory } else { Place::Remote(latency) };
+            let case = Case { chunk_ms, datasets: datasets.parse()?, place, ..USUAL };
+            set_threads(Some(threads));
+            let Best { engine_s, bare_s, busy } =
+                best(read, &case, chunks.parse()?, threads.get())?;
+            println!("{{\"engine_s\": {engine_s:e}, \"bare_s\": {bare_s:e}, \"busy\": {busy:e}}}");
+            Ok(())
+        }
+        _ => Err("cores [THREADS,...], or cores case ...: see the head of cores.rs".into()),
+    }
+}
+
+fn table(asked: &str) -> Result<(), Failure> {
     let threads: Vec<NonZero<usize>> =
         asked.split(',').map(str::parse).collect::<Result<_, _>>()?;
     let heads: Vec<String> = threads.iter().map(|n| format!("{n} threads | busy")).collect();
@@ -79,8 +121,10 @@ fn main() -> Result<(), Failure> {
             let mut cells = Vec::new();
             for &n in &threads {
                 set_threads(Some(n));
-                let (efficiency, busy) = best(run, case, n.get())?;
-                cells.push(format!("{:.0}% | {:.0}%", 100.0 * efficiency, 100.0 * busy));
+                let chunks = case.chunks_a_thread * n.get() as u64 / case.datasets as u64;
+                let found = best(run, case, chunks, n.get())?;
+                let efficiency = found.bare_s / found.engine_s;
+                cells.push(format!("{:.0}% | {:.0}%", 100.0 * efficiency, 100.0 * found.busy));
             }
             println!("| {work} | {} | {} |", case.name, cells.join(" | "));
         }
@@ -91,10 +135,16 @@ fn main() -> Result<(), Failure> {
 /// Prepares, and gives the seconds that it took, and those of processors.
 type Run = fn(&Case, u64) -> Result<(f64, f64), Failure>;
 
-/// The share that the engine reaches of the speed of bare threads, and that of this machine's
-/// processors that it has used.
-fn best(run: Run, case: &Case, threads: usize) -> Result<(f64, f64), Failure> {
-    let chunks = case.chunks_a_thread * threads as u64 / case.datasets as u64;
+/// The best of all runs.
+struct Best {
+    engine_s: f64,
+    bare_s: f64,
+    /// The share of this machine's processors that the engine has used.
+    busy: f64,
+}
+
+/// The engine beside bare threads, with so many chunks a dataset.
+fn best(run: Run, case: &Case, chunks: u64, threads: usize) -> Result<Best, Failure> {
     let own = std::thread::available_parallelism().map_or(1, NonZero::get) as f64;
     // Who asks works as well; with many callers there are more than the pool's threads.
     let workers = threads.max(threads - 1 + case.callers);
@@ -106,28 +156,27 @@ fn best(run: Run, case: &Case, threads: usize) -> Result<(f64, f64), Failure> {
             (engine_s, busy) = (elapsed, processor / elapsed / own);
         }
     }
-    Ok((bare_s / engine_s, busy))
+    Ok(Best { engine_s, bare_s, busy })
 }
 
 /// Seconds that threads take which do nothing but to take numbers and to sleep.
 fn bare(case: &Case, chunks: u64, threads: usize) -> f64 {
-    let (next, ready) = (AtomicU64::new(0), Barrier::new(threads + 1));
+    let (next, ready) = (AtomicU64::new(0), Barrier::new(threads));
     let time = Duration::from_secs_f64(case.chunk_ms / 1e3);
-    let mut begun = Instant::now();
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                // As the engine's are there before.
-                ready.wait();
-                while next.fetch_add(1, Relaxed) < chunks {
-                    std::thread::sleep(time);
-                }
-            });
-        }
+    let sleeping = || {
+        // As the engine's are there before.
         ready.wait();
-        begun = Instant::now();
+        let begun = Instant::now();
+        while next.fetch_add(1, Relaxed) < chunks {
+            std::thread::sleep(time);
+        }
+        begun
+    };
+    let begun = std::thread::scope(|scope| {
+        let started: Vec<_> = (0..threads).map(|_| scope.spawn(sleeping)).collect();
+        started.into_iter().filter_map(|thread| thread.join().ok()).min()
     });
-    begun.elapsed().as_secs_f64()
+    begun.map_or(0.0, |begun| begun.elapsed().as_secs_f64())
 }
 
 /// Let each of the callers carry out its share of the works, and take the time; then see whether
@@ -196,9 +245,11 @@ fn read(case: &Case, chunks: u64) -> Result<(f64, f64), Failure> {
     }
     let mut storage: Arc<dyn Storage> =
         Arc::new(MemoryStorage(stored.repeat(usize::try_from(chunks)?)));
-    if case.late {
-        storage = Arc::new(ThrottledStorage::new(storage, LATE, None));
-    }
+    storage = match case.place {
+        Place::Memory => storage,
+        Place::Disk => Arc::new(ThrottledStorage::new(storage, LATE, None)),
+        Place::Remote(latency) => Arc::new(Remote { storage, latency }),
+    };
     let shape = Dims::from_slice(&[chunks * CHUNK]);
     let layout = Layout::Chunked {
         chunk: Dims::from_slice(&[CHUNK]),
@@ -217,6 +268,41 @@ fn read(case: &Case, chunks: u64) -> Result<(f64, f64), Failure> {
         Ok(dataset.read(&Hyperslab::all(dataset.shape()), out)?)
     };
     timed_works(case, works, work, |(_, out)| out.iter().all(|&byte| byte == 7))
+}
+
+/// Behind a network that costs what the package expects of one.
+struct Remote {
+    storage: Arc<dyn Storage>,
+    latency: Duration,
+}
+
+impl Storage for Remote {
+    fn read_at(&self, address: u64, out: &mut [u8]) -> Result<(), ReadError> {
+        self.read_ranges(&mut [(address, out)])
+    }
+
+    fn read_ranges(&self, ranges: &mut [(u64, &mut [u8])]) -> Result<(), ReadError> {
+        std::thread::sleep(self.latency);
+        self.storage.read_ranges(ranges)
+    }
+
+    fn cost(&self) -> StorageCost {
+        let latency_ns = u64::try_from(self.latency.as_nanos()).unwrap_or(u64::MAX);
+        StorageCost {
+            latency_ns,
+            nbytes_per_s: 100_000_000,
+            request_nbytes: 8 << 20,
+            in_flight: 64,
+        }
+    }
+
+    fn end(&self) -> u64 {
+        self.storage.end()
+    }
+
+    fn read_at_once(&self, _: u64, _: &mut [u8]) -> bool {
+        false
+    }
 }
 
 /// Takes chunks, and forgets them.
@@ -259,7 +345,7 @@ fn write(case: &Case, chunks: u64) -> Result<(f64, f64), Failure> {
     let data = vec![7u8; usize::try_from(chunks * CHUNK)? * ITEM];
     let mut works = Vec::new();
     for _ in 0..case.datasets {
-        let sink = Box::new(Sink { late: case.late });
+        let sink = Box::new(Sink { late: matches!(case.place, Place::Disk) });
         works.push(DatasetWriter::new(info.clone(), sink, None, Effort::AsStated)?);
     }
     let work = |writer: &mut DatasetWriter| {

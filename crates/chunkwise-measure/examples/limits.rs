@@ -1,4 +1,4 @@
-//! What does this machine allow at best: bare decoding, plain copying, a bare index?
+//! What does this machine allow at best: bare decoding, plain copying, its memory, a bare index?
 //!
 //! For `make bench`, which shows these figures beside those of readers.  No plan, pool, cache
 //! or scattering of the engine takes part.
@@ -7,11 +7,13 @@
 //!     limits copy FILE LIST THREADS
 //!     limits rows pread|memory FILE NBYTES
 //!     limits index CHUNKS
+//!     limits stream NBYTES THREADS
 //!
 //! `LIST` is a file of 64-bit numbers: address, stored bytes and filter mask of each chunk
 //! to be decoded, or offset and bytes of each run to be copied one behind the other.  `FILTERS`
 //! is HDF5's numbers with their values, `2:4,1:5`.  The program answers each line on
 //! standard input with one JSON object: `value` in seconds, or in bytes for `index`.
+//! `stream` is the triad of the benchmark STREAM over three arrays of `NBYTES` together.
 
 use std::error::Error;
 use std::fs::{self, File};
@@ -65,7 +67,13 @@ fn run(arguments: &[&str]) -> Result<(), Failure> {
             let chunks: u64 = chunks.parse()?;
             answer(|| index(chunks))
         }
-        _ => Err("limits decode|copy|rows|index ...: see the head of limits.rs".into()),
+        ["stream", nbytes, threads] => {
+            let (nbytes, threads): (usize, usize) = (nbytes.parse()?, threads.parse()?);
+            let array = || vec![1f64; nbytes / 3 / size_of::<f64>()];
+            let mut arrays = [array(), array(), array()];
+            answer(|| Ok((stream(&mut arrays, threads), None)))
+        }
+        _ => Err("limits decode|copy|rows|index|stream ...: see the head of limits.rs".into()),
     }
 }
 
@@ -205,6 +213,25 @@ fn rows(file: &File, memory: &[u8], nbytes: usize) -> Result<Measured, Failure> 
         std::hint::black_box(&row);
     }
     Ok((elapsed.as_secs_f64() / count.saturating_sub(1).max(1) as f64, None))
+}
+
+/// Multiply and add arrays that are too large for caches, each thread its share of them.
+fn stream(arrays: &mut [Vec<f64>; 3], threads: usize) -> f64 {
+    let [sums, left, right] = arrays;
+    let share = sums.len().div_ceil(threads.max(1)).max(1);
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        for (sums, (left, right)) in
+            sums.chunks_mut(share).zip(left.chunks(share).zip(right.chunks(share)))
+        {
+            scope.spawn(move || {
+                for (sum, (left, right)) in sums.iter_mut().zip(left.iter().zip(right)) {
+                    *sum = left + 3.0 * right;
+                }
+            });
+        }
+    });
+    begun.elapsed().as_secs_f64()
 }
 
 /// Memory of an index over so many chunks, all written, by what it says itself.
