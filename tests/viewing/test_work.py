@@ -111,7 +111,7 @@ def test_what_is_written_can_be_ended(tmp_path: Path) -> None:
     values = np.random.default_rng(0).integers(0, 99, (400, 300, 100)).astype("i4")
     with h5py.File(source, "w") as file:
         file.create_dataset("x", data=values, chunks=(1, 300, 100), compression=1)
-    running = Running("write", ())
+    running = Running("write")
     running.begin(str(source), str(out), "/x", "400x1x1", "deflate:9")
     while running.step is None and running.is_running:
         time.sleep(0.01)
@@ -124,7 +124,7 @@ def test_what_is_written_can_be_ended(tmp_path: Path) -> None:
 
 def test_a_crash_is_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chunkwise.viewing.apart._CODE", "import os; os.abort()")
-    running = Running("picture", ())
+    running = Running("picture")
     assert running.run("x") is None
     assert "came to no end" in running.error
 

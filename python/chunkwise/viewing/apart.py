@@ -34,7 +34,6 @@ class Running:
     """One work, which goes on while the page asks how far it is."""
 
     what: str
-    key: tuple[Any, ...]
     is_running: bool = True
     step: Step | None = None
     result: Any = None

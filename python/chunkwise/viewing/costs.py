@@ -96,7 +96,7 @@ class Costs:
         """Measure the machine, if nobody did, and how a sample of the data compresses."""
         with self._lock:
             if self.is_measuring:
-                work = Running("sample", (self.path,))
+                work = Running("sample")
                 self._problem = work.run(self.file, self.path)
                 self.obstacle, self.is_measuring = work.error, False
 

@@ -348,7 +348,7 @@ class Session:
         if not (-1 <= shown[0] < rank and 0 <= shown[1] < rank and shown[0] != shown[1]):
             raise UsageError("there is no such plane")
         with self._slow:
-            work = Running("picture", (one.path,))
+            work = Running("picture")
             found: dict[str, Any] = work.run(self.path, one.path, *shown, at)
         if work.error:
             raise ChunkwiseError(work.error)
@@ -384,7 +384,7 @@ class Session:
         with self._lock:
             if self._work is not None and self._work.is_running:
                 raise UsageError("other work is running: wait for its end, or end it")
-            self._work = Running(what, (what, *given))
+            self._work = Running(what)
             self._work.begin(self.path, *given)
             return self._work.state()
 
