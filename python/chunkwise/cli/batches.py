@@ -99,8 +99,6 @@ class Shown(Unshown):
 
     def tell(self, text: str) -> None:
         """Say what is done next, unless it is the repack itself."""
-        from chunkwise.names import printable
-
         self._ends.check()
         words = f"{self.file}{printable(text)}"[:_WORDS_WIDTH]
         self._bar.update(self._total, description=words, total=None, completed=0, said="")
@@ -108,10 +106,9 @@ class Shown(Unshown):
 
     def say(self, line: str) -> None:
         """Print a result without tearing the bars apart."""
-        if not sys.stdout.isatty():
-            super().say(line)
-        else:
-            self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        from chunkwise.cli.progress import say_beside
+
+        say_beside(self._bar, line)
 
 
 @contextmanager

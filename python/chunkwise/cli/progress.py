@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING
 
+from rich.console import RenderableType
 from rich.progress import (
     BarColumn,
+    DownloadColumn,
     MofNCompleteColumn,
     Progress,
     ProgressColumn,
     SpinnerColumn,
     TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
 )
 
 from chunkwise.cli.echo import echo
@@ -22,6 +28,7 @@ from chunkwise.words import format_seconds
 
 if TYPE_CHECKING:
     from chunkwise.measure.schedule import Step
+    from chunkwise.verifying.survey import Progress as Reading
 
 
 @contextmanager
@@ -62,3 +69,37 @@ def bar(*columns: str | ProgressColumn, hidden: bool = False) -> Iterator[Progre
     # Some versions of rich end a disabled bar with an empty line.
     with nullcontext() if shown.disable else shown:
         yield shown
+
+
+class _Asking(Progress):
+    """A bar that asks how far the work is each time it is drawn."""
+
+    reading: Reading
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        done, total = self.reading.done_nbytes(), self.reading.total_nbytes or None
+        for task in self.task_ids:
+            self.update(task, completed=done, total=total)
+        yield from super().get_renderables()
+
+
+@contextmanager
+def showing_bytes(reading: Reading, *, hidden: bool = False) -> Iterator[Callable[[str], None]]:
+    """Show a bar of bytes on a terminal while the block runs; give what prints lines beside it."""
+    if hidden or not sys.stderr.isatty():
+        yield echo
+        return
+    columns = BarColumn(bar_width=20), DownloadColumn(True), TransferSpeedColumn()
+    shown = _Asking(*columns, TimeRemainingColumn(), console=for_messages(), transient=True)
+    shown.reading = reading
+    with shown:
+        shown.add_task("", total=None)
+        yield partial(say_beside, shown)
+
+
+def say_beside(shown: Progress, line: str) -> None:
+    """Print a result without tearing bars apart."""
+    if not sys.stdout.isatty():
+        echo(line)
+    else:
+        shown.console.print(line, markup=False, highlight=False, soft_wrap=True)
