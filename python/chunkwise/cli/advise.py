@@ -9,7 +9,7 @@ import click
 from chunkwise.cli.echo import echo_json
 from chunkwise.cli.progress import following
 from chunkwise.cli.terminal import for_results
-from chunkwise.cli.values import Duration, followed, for_option, trace_option
+from chunkwise.cli.values import DURATION, followed, for_option, trace_option
 from chunkwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ TOOLS = ("chunkwise", "h5repack", "nccopy", "h5py", "netCDF4", "xarray", "C", "F
 @for_option("Who reads, by chunk cache and filters", multiple=False)
 @click.option(
     "--budget",
-    type=Duration(),
+    type=DURATION,
     default=60.0,
     help="Time for the answer, as in 40s or 5min. If it is too short for measurements, the "
     "answer comes from the model alone, after 1 to 3s at the least.  [default: 60s]",

@@ -16,7 +16,7 @@ import click
 
 from chunkwise.cli.echo import echo
 from chunkwise.cli.signals import Ending
-from chunkwise.cli.values import Command, Count, Duration, Renamed, Size
+from chunkwise.cli.values import COUNT, DURATION, SIZE, Command, Renamed
 from chunkwise.errors import UsageError
 from chunkwise.grammar import format_size
 from chunkwise.names import json_text, printable
@@ -148,7 +148,7 @@ _WANTED = (
     ),
     click.option(
         "--quiet-for",
-        type=Duration(),
+        type=DURATION,
         help="Leave files for later to which something was written within this time, as in 10min.",
     ),
     click.option(
@@ -202,14 +202,14 @@ _OPTIONS = (
     ),
     click.option(
         "--memory",
-        type=Size(),
+        type=SIZE,
         help="Most bytes for data; under MPI, in each rank.  [default: a quarter of free memory]",
     ),
     click.option("--threads", type=int, help="Threads that decode and encode.  [default: all]"),
     files_from_option,
     click.option(
         "--jobs",
-        type=Count(),
+        type=COUNT,
         help="Files at the same time, each with its share of threads and memory.  [default: 1]",
     ),
     click.option(

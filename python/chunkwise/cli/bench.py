@@ -124,7 +124,7 @@ def _properties() -> str:
 )
 @click.option(
     "--repeat",
-    type=values.Count(),
+    type=values.COUNT,
     default=DEFAULT_REPEAT,
     show_default=True,
     help="Measure each combination this often, if the time is enough.",
@@ -134,7 +134,7 @@ def _properties() -> str:
     "seconds",
     cls=values.Renamed,
     former="--seconds",
-    type=values.Duration(),
+    type=values.DURATION,
     default=f"{DEFAULT_SECONDS:g}s",
     show_default=True,
     help="Time for the whole run, as in 40s or 5min; what would take longer is estimated and "

@@ -10,7 +10,7 @@ from chunkwise.cli import batches
 from chunkwise.cli.batches import showing
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.signals import Ending, ending, leaving
-from chunkwise.cli.values import Duration, Renamed, for_option
+from chunkwise.cli.values import DURATION, Renamed, for_option
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
 from chunkwise.repacking.options import Options
@@ -61,7 +61,7 @@ Exit code:
     "seconds",
     cls=Renamed,
     former="--seconds",
-    type=Duration(),
+    type=DURATION,
     help="Time for measuring before and after, as in 40s or 5min.  [default: 30s; for many "
     "files, no measuring]",
 )
@@ -69,7 +69,7 @@ Exit code:
     "--advise",
     "advise_s",
     metavar="TIME",
-    type=Duration(),
+    type=DURATION,
     help="Measure layouts for the largest datasets for this time, as in 60s or 5min, and take "
     "the best.  [default: the model chooses]",
 )

@@ -11,7 +11,7 @@ from rich.markup import escape
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import bar
 from chunkwise.cli.signals import ending
-from chunkwise.cli.values import Size, external_option
+from chunkwise.cli.values import SIZE, external_option
 from chunkwise.errors import UsageError
 from chunkwise.names import is_url, printable, shown_url
 
@@ -68,7 +68,7 @@ _SUFFIX = {"json": ".json", "parquet": ".parquet", "sidecar": ".cwi"}
 )
 @click.option(
     "--inline",
-    type=Size(),
+    type=SIZE,
     metavar="SIZE",
     help="Put datasets of up to SIZE bytes into the references, with their values, where zarr "
     "cannot read them in the file.  [default: 64KiB]",

@@ -12,7 +12,7 @@ from chunkwise.cli import batches
 from chunkwise.cli.batches import showing
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.signals import Ending, ending, leaving
-from chunkwise.cli.values import Size, for_option
+from chunkwise.cli.values import SIZE, for_option
 from chunkwise.errors import UsageError
 from chunkwise.repacking.options import BOUNDS, Options
 from chunkwise.verdicts import Exit, worst
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from chunkwise.newfile.target import Place
     from chunkwise.repacking.run import Job
     from chunkwise.repacking.work import Executor
-
-_SIZE = Size()
 
 EXAMPLES = """\b
 Examples:
@@ -83,13 +81,13 @@ Exit code:
     metavar="PATTERN",
     help="A pattern that auto chunks are for: 1x600x600.",
 )
-@click.option("--min-size", type=_SIZE, default=0, help="Leave smaller datasets as they are.")
+@click.option("--min-size", type=SIZE, default=0, help="Leave smaller datasets as they are.")
 @click.option("--salvage", is_flag=True, help="Continue if chunks cannot be read.")
 @click.option("--low", type=click.Choice(BOUNDS), help="Oldest format.  [default: IN's]")
 @click.option("--high", type=click.Choice(BOUNDS[1:]), help="Newest format.  [default: latest]")
-@click.option("--alignment", type=_SIZE, help="Begin objects of this size at multiples of it.")
-@click.option("--paged", type=_SIZE, help="Paged file space, with pages of this size.")
-@click.option("--metadata-block", type=_SIZE, help="Gather metadata in blocks of this size.")
+@click.option("--alignment", type=SIZE, help="Begin objects of this size at multiples of it.")
+@click.option("--paged", type=SIZE, help="Paged file space, with pages of this size.")
+@click.option("--metadata-block", type=SIZE, help="Gather metadata in blocks of this size.")
 @for_option("Refuse changes that PROGRAM cannot read")
 @batches.options
 def command(

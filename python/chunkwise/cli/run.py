@@ -9,7 +9,7 @@ import sys
 import click
 
 from chunkwise.cli.echo import echo
-from chunkwise.cli.values import Count, Renamed, Size
+from chunkwise.cli.values import COUNT, SIZE, Renamed
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
 from chunkwise.running import environment, program
@@ -24,13 +24,13 @@ Examples:
 
 
 @click.command(epilog=EXAMPLES, context_settings={"allow_interspersed_args": False})
-@click.option("--threads", type=Count(), metavar="N", help="Most threads of a read.")
+@click.option("--threads", type=COUNT, metavar="N", help="Most threads of a read.")
 @click.option(
     "--memory",
     "cache",
     cls=Renamed,
     former="--cache",
-    type=Size(),
+    type=SIZE,
     metavar="SIZE",
     help="Most bytes of decoded chunks that are kept, as in 1GiB.",
 )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
 
 import click
 from click.core import ParameterSource
@@ -75,6 +74,42 @@ class Renamed(click.Option):
         return super().consume_value(ctx, opts)
 
 
+class _Read(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """A value that a function reads."""
+
+    def __init__(self, name: str, read: Callable[[str], Any]) -> None:
+        self.name, self._read = name, read
+
+    def convert(self, value: Any, param: click.Parameter | None, _: click.Context | None) -> Any:
+        """Read it; the option that has a wrong value is named."""
+        try:
+            return self._read(value) if isinstance(value, str) else value
+        except UsageError as wrong:
+            if param is None:
+                raise
+            raise UsageError(f"{' / '.join(param.opts)}: {wrong}") from None
+
+
+def _seconds(text: str) -> float:
+    seconds = parse_duration(text)
+    if not seconds > 0:
+        raise UsageError(f"no time ({text}): give more than 0, as in 60s or 5min")
+    return seconds
+
+
+def _count(text: str) -> int:
+    count = parse_count(text)
+    if count < 1:
+        raise UsageError(f"number {text!r}: give 1 or more")
+    return count
+
+
+SIZE: Final = _Read("size", parse_size)
+# A length of time above 0, in seconds.
+DURATION: Final = _Read("time", _seconds)
+COUNT: Final = _Read("count", _count)
+
+
 def for_option(
     about: str, *, multiple: bool = True, but: str = ""
 ) -> Callable[[Command], Command]:
@@ -83,82 +118,20 @@ def for_option(
     return click.option(
         "--for",
         "readers" if multiple else "reader",
-        type=_Program(),
+        type=_Read("program", lambda text: program(text).name),
         metavar="PROGRAM",
         multiple=multiple,
         help=f"{about}{repeated}: {', '.join(name for name in PROGRAM_NAMES if name != but)}.",
     )
 
 
-class _Program(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """A program that reads HDF5, by its name in `readability.PROGRAMS`."""
-
-    name = "program"
-
-    def convert(self, value: Any, _: click.Parameter | None, __: click.Context | None) -> str:
-        """Check it."""
-        return program(str(value)).name
-
-
-class Size(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """A number of bytes, as `grammar.parse_size` reads it."""
-
-    name = "size"
-
-    def convert(self, value: Any, _: click.Parameter | None, __: click.Context | None) -> int:
-        """Read it."""
-        return value if isinstance(value, int) else parse_size(value)
-
-
-class Duration(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """A length of time above 0 in seconds, as `grammar.parse_duration` reads it."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, _: click.Context | None) -> float:
-        """Read it."""
-        with _of(param):
-            seconds = value if isinstance(value, float) else parse_duration(str(value))
-            if not seconds > 0:
-                raise UsageError(f"no time ({value}): give more than 0, as in 60s or 5min")
-        return seconds
-
-
 latency_option = click.option(
     "--latency",
     "latency_s",
-    type=Duration(),
+    type=DURATION,
     help="Of a URL: say how long it takes where an answer begins after this time, as in 50ms.  "
     "[default: as measured]",
 )
-
-
-class Count(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """A number of things, as `grammar.parse_count` reads it."""
-
-    name = "count"
-
-    def __init__(self, least: int = 1) -> None:
-        self._least = least
-
-    def convert(self, value: Any, param: click.Parameter | None, _: click.Context | None) -> int:
-        """Read it."""
-        with _of(param):
-            count = value if isinstance(value, int) else parse_count(value)
-            if count < self._least:
-                raise UsageError(f"number {value!r}: give {self._least:,} or more")
-        return count
-
-
-@contextmanager
-def _of(param: click.Parameter | None) -> Iterator[None]:
-    """Name the option that has a wrong value."""
-    try:
-        yield
-    except UsageError as wrong:
-        if param is None:
-            raise
-        raise UsageError(f"{' / '.join(param.opts)}: {wrong}") from None
 
 
 trace_option = click.option(

@@ -15,7 +15,7 @@ from chunkwise.cli import batches
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import showing_bytes
 from chunkwise.cli.signals import Ending, ending
-from chunkwise.cli.values import Count, external_option, latency_option
+from chunkwise.cli.values import COUNT, external_option, latency_option
 from chunkwise.errors import UsageError
 from chunkwise.names import is_url, printable
 from chunkwise.verdicts import Exit, worst
@@ -81,7 +81,7 @@ _NAMED = 20
 @click.option("--force", is_flag=True, help="Replace a manifest, or an OUT, that exists.")
 @batches.files_from_option
 @click.option(
-    "--jobs", type=Count(), help="Files to verify at the same time.  [default: all processors]"
+    "--jobs", type=COUNT, help="Files to verify at the same time.  [default: all processors]"
 )
 @batches.wanted_options
 @batches.json_option

@@ -9,7 +9,7 @@ import click
 from chunkwise import system
 from chunkwise.cli.echo import echo
 from chunkwise.cli.terminal import for_messages
-from chunkwise.cli.values import Size, followed, for_option, trace_option
+from chunkwise.cli.values import SIZE, followed, for_option, trace_option
 from chunkwise.errors import UsageError
 from chunkwise.model.readers import CHUNKWISE
 from chunkwise.names import is_url
@@ -46,7 +46,7 @@ On another machine, forward the port that is printed:
 @click.option(
     "--filter", "filters", metavar="FILTERS", default="", help="Try these filters of DATASET."
 )
-@click.option("--cache", type=Size(), help="Try a chunk cache of this size.")
+@click.option("--cache", type=SIZE, help="Try a chunk cache of this size.")
 @for_option(
     "Whose libhdf5 and chunk cache the costs are for, beside those with chunkwise",
     multiple=False,

@@ -10,7 +10,7 @@ import click
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import following
 from chunkwise.cli.terminal import for_results
-from chunkwise.cli.values import Count, Duration, Renamed, listed
+from chunkwise.cli.values import COUNT, DURATION, Renamed, listed
 from chunkwise.errors import CorruptDataError
 from chunkwise_lab import hstest
 
@@ -40,7 +40,7 @@ option = partial(click.option, show_default=True)
 )
 @option(
     "--count",
-    type=Count(),
+    type=COUNT,
     default=hstest.COUNT,
     help="Selections, each a union of cells between the planes.",
 )
@@ -61,13 +61,13 @@ option = partial(click.option, show_default=True)
     "chunkwise, that of a wheel such as h5py==3.8.0, or another Python that has h5py.",
 )
 @click.option("--reopen", is_flag=True, help="Open the file for each selection.")
-@click.option("--repeat", type=Count(), default=1, help="How often to repeat everything.")
+@click.option("--repeat", type=COUNT, default=1, help="How often to repeat everything.")
 @click.option(
     "--budget",
     "seconds",
     cls=Renamed,
     former="--seconds",
-    type=Duration(),
+    type=DURATION,
     help="Time for all of it, as in 40s or 5min; then not all selections may be read.",
 )
 @click.option(

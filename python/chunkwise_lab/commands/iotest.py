@@ -12,7 +12,7 @@ from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import following
 from chunkwise.cli.signals import ending
 from chunkwise.cli.terminal import for_results
-from chunkwise.cli.values import Count, listed
+from chunkwise.cli.values import COUNT, listed
 from chunkwise.errors import UsageError, WrongValueError
 from chunkwise.grammar import Pipeline
 from chunkwise.mpi.ranks import under_mpi
@@ -107,8 +107,8 @@ def _grid(text: str | None) -> dict[str, int]:
 @click.option(
     "--beside", metavar="PROGRAM", help="Start hdf5-iotest too, in turns; rows side by side."
 )
-@click.option("--ranks", type=Count(), default=2, help="With --beside: ranks.  [default: 2]")
-@click.option("--repeat", type=Count(), default=1, help="With --beside: how often.  [default: 1]")
+@click.option("--ranks", type=COUNT, default=2, help="With --beside: ranks.  [default: 2]")
+@click.option("--repeat", type=COUNT, default=1, help="With --beside: how often.  [default: 1]")
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
 def command(
     ini_file: str | None,

@@ -14,7 +14,7 @@ from rich.console import Console
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import following
 from chunkwise.cli.terminal import for_results
-from chunkwise.cli.values import Count, Duration, Renamed, listed
+from chunkwise.cli.values import COUNT, DURATION, Renamed, listed
 from chunkwise.errors import UsageError
 from chunkwise.mpi.ranks import launched
 from chunkwise.names import printable
@@ -112,12 +112,12 @@ class Studies(click.Command):
 )
 @click.option(
     "--repeat",
-    type=Count(),
+    type=COUNT,
     help="Measure everything this often.  [default: the study's own number]",
 )
 @click.option(
     "--undecided",
-    type=Count(),
+    type=COUNT,
     metavar="COUNT",
     help="Afterwards repeat what decides the claims that cannot be told, or only just, up to "
     "COUNT times.  "
@@ -128,7 +128,7 @@ class Studies(click.Command):
     "seconds",
     cls=Renamed,
     former="--seconds",
-    type=Duration(),
+    type=DURATION,
     help="Time for the reads or writes of each trial, as in 10s or 2min; what takes "
     "longer is estimated.",
 )
