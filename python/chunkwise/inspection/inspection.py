@@ -324,16 +324,14 @@ def _gathered(file: h5py.File, asked: _Asked) -> _Gathered:
 def _gathered_by(file: h5py.File, asked: _Asked, *, native: bool) -> _Gathered:
     dataset, access = asked.dataset, asked.access
     found = _collected(file, dataset, native=native)
-    collected = _sampled(found) if asked.sample else found.facts
+    samples = _samples(found) if asked.sample else {}
     aside = coordinates(found.datasets()) if access and dataset is None else {}
-    stated = _stated(access, file, collected, aside) if access else {}
+    stated = _stated(access, file, found.facts, aside) if access else {}
     signs = Reading(file)
-    collected = [
-        _as_stated(each, stated[each.path]) if each.path in stated else _with_purpose(each, signs)
-        for each in collected
-    ]
-    if dataset is not None or asked.sample:
-        collected = [_with_patterns(each, asked, stated.get(each.path, ())) for each in collected]
+    collected = (
+        _completed(each, asked, samples.get(each.path), stated.get(each.path, ()), signs)
+        for each in found.facts
+    )
     return _Gathered(tuple(collected), found.type_versions, stated)
 
 
@@ -387,13 +385,6 @@ def _facts(
     )
 
 
-def _as_stated(each: ObjectFacts, patterns: tuple[Pattern, ...]) -> ObjectFacts:
-    """Add what the stated patterns were taken for."""
-    assert each.dataset is not None
-    taken_for = tuple(one.words for one in patterns)
-    return replace(each, dataset=replace(each.dataset, taken_for=taken_for))
-
-
 class _Collected(NamedTuple):
     """The objects of a file."""
 
@@ -432,48 +423,49 @@ def _collected(file: h5py.File, dataset: str | None, *, native: bool) -> _Collec
     return _Collected(file, facts, {each.path: each.identifier for each in datasets}, {})
 
 
-def _sampled(found: _Collected) -> list[ObjectFacts]:
+def _samples(found: _Collected) -> dict[str, SampleFacts]:
     """Read samples of the datasets that matter most, as far as time allows."""
     deadline = time.monotonic() + SAMPLING_S
     chosen = {each.path for each in choose(found.facts)}
     library = f"HDF5 {h5py.version.hdf5_version}"
     file = os.fsdecode(found.file.filename)
     known, anew = kept_samples(file, library), {}
-    sampled = []
+    samples = {}
     for each in found.facts:
-        if each.dataset is not None and each.path in chosen:
-            taken = None
-            if each.path in known:
-                taken = SampleFacts.of(known[each.path])
-            elif time.monotonic() < deadline:
-                identifier = found.identifier(each.path)
-                taken = take_sample(identifier, each.dataset, deadline=deadline)
-                if taken is not None and time.monotonic() < deadline:
-                    anew[each.path] = taken.as_list()
-            each = replace(each, dataset=replace(each.dataset, sample=taken))
-        sampled.append(each)
+        if each.dataset is None or each.path not in chosen:
+            continue
+        taken = None
+        if each.path in known:
+            taken = SampleFacts.of(known[each.path])
+        elif time.monotonic() < deadline:
+            taken = take_sample(found.identifier(each.path), each.dataset, deadline=deadline)
+            if taken is not None and time.monotonic() < deadline:
+                anew[each.path] = taken.as_list()
+        if taken is not None:
+            samples[each.path] = taken
     if anew:
         keep_samples(file, library, anew)
-    return sampled
+    return samples
 
 
-def _with_purpose(each: ObjectFacts, signs: Reading) -> ObjectFacts:
-    """Add what a dataset is read by, as far as the file and its layout say it."""
+def _completed(
+    each: ObjectFacts,
+    asked: _Asked,
+    sample: SampleFacts | None,
+    stated: tuple[Pattern, ...],
+    signs: Reading,
+) -> ObjectFacts:
+    """Add to a dataset its sample, what it is read by, and what these reads cost."""
     facts = each.dataset
-    if facts is None or facts.shape is None or not facts.can_be_chunked:
+    if facts is None:
         return each
-    # Of small ones nothing takes long.
-    small = (facts.logical_nbytes or 0) < _SMALL_NBYTES
-    said = NO_SIGNS if small else signs.of(each.path, facts.dimensions)
-    chunks = None if facts.chunks is None else facts.chunks.shape
-    found = purpose(facts.shape, chunks, facts.itemsize, said)
-    return replace(each, dataset=replace(facts, purpose=found))
-
-
-def _with_patterns(each: ObjectFacts, asked: _Asked, stated: tuple[Pattern, ...]) -> ObjectFacts:
-    """Add the access patterns of the dataset asked for, or of one that was sampled."""
-    facts = each.dataset
-    if facts is None or (asked.dataset is None and facts.sample is None):
-        return each
-    patterns = pattern_facts(facts, asked.served, stated)
-    return replace(each, dataset=replace(facts, patterns=patterns))
+    facts = replace(facts, sample=sample, taken_for=tuple(one.words for one in stated))
+    if not stated and facts.shape is not None and facts.can_be_chunked:
+        # As far as the file and the layout say it.  Of small ones nothing takes long.
+        small = (facts.logical_nbytes or 0) < _SMALL_NBYTES
+        said = NO_SIGNS if small else signs.of(each.path, facts.dimensions)
+        chunks = None if facts.chunks is None else facts.chunks.shape
+        facts = replace(facts, purpose=purpose(facts.shape, chunks, facts.itemsize, said))
+    if asked.dataset is not None or sample is not None:
+        facts = replace(facts, patterns=pattern_facts(facts, asked.served, stated))
+    return replace(each, dataset=facts)
