@@ -811,6 +811,14 @@ def crc32(data: npt.NDArray[Any], value: int = 0) -> int:
 def metadata_checksum(data: bytes) -> int:
     """The checksum that HDF5 keeps with its metadata (Bob Jenkins' lookup3)."""
 
+def kind_at(
+    bytes: npt.NDArray[np.uint8], base: int, address: int
+) -> Literal["group", "dataset", "datatype"] | None:
+    """What has its header at an address of a file, linked or not; None of what is no sound one.
+
+    The superblock, which stands at `base`, may be damaged: numbers are taken to have 8 bytes.
+    """
+
 def encode_chunk(library: Library, dataset_id: int, raw: npt.NDArray[Any]) -> tuple[bytes, int]:
     """The stored bytes and the filter mask of a chunk, as `H5Dwrite_chunk` takes them."""
     # `raw` is C-contiguous and holds a whole chunk's bytes, in the file's type.  Raises

@@ -3,13 +3,14 @@
 use crate::attribute::Attribute;
 use crate::attributes;
 use crate::btree2::BTree2;
+use crate::bytes::Bytes;
 use crate::checksum::checksum;
 use crate::context::Context;
 use crate::dataspace::{Dataspace, Dims};
 use crate::datatype::Datatype;
 use crate::error::{FormatError, Lost, Problem, Structure};
 use crate::external::{self, ExternalFile};
-use crate::fields::{Place, until_zero};
+use crate::fields::{Place, Widths, until_zero};
 use crate::fill_value::FillValue;
 use crate::filters::{self, Filter};
 use crate::header::{Header, kind};
@@ -45,6 +46,28 @@ pub enum Kind {
     Unknown,
 }
 
+impl Kind {
+    /// What the header at an address is of, in bytes whose superblock may be lost: its numbers are
+    /// taken for those of 8 bytes.  None where there is no sound header.
+    pub fn at(bytes: &dyn Bytes, base: u64, address: u64) -> Option<Self> {
+        let source = Source::new(bytes, base, Widths { offset: 8, length: 8 });
+        Header::read(&source, address).ok().map(|header| Self::of(&header))
+    }
+
+    fn of(header: &Header<'_>) -> Self {
+        let has = |kind| header.first(kind).is_some();
+        if has(kind::SYMBOL_TABLE) || has(kind::LINK_INFO) {
+            Self::Group
+        } else if has(kind::DATATYPE) && has(kind::DATASPACE) {
+            Self::Dataset
+        } else if has(kind::DATATYPE) {
+            Self::Datatype
+        } else {
+            Self::Unknown
+        }
+    }
+}
+
 impl<'f> Object<'f> {
     pub(crate) fn read(context: Context<'f>, address: u64) -> Result<Self, FormatError> {
         let header = Header::read(&context.source(), address)?;
@@ -73,16 +96,7 @@ impl<'f> Object<'f> {
 
     /// What it is.
     pub fn kind(&self) -> Kind {
-        let has = |kind| self.header.first(kind).is_some();
-        if has(kind::SYMBOL_TABLE) || has(kind::LINK_INFO) {
-            Kind::Group
-        } else if has(kind::DATATYPE) && has(kind::DATASPACE) {
-            Kind::Dataset
-        } else if has(kind::DATATYPE) {
-            Kind::Datatype
-        } else {
-            Kind::Unknown
-        }
+        Kind::of(&self.header)
     }
 
     /// How many hard links lead to it.

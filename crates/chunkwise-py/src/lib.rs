@@ -174,6 +174,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(conversion::edge_numbers, m)?)?;
     m.add_function(wrap_pyfunction!(crc32, m)?)?;
     m.add_function(wrap_pyfunction!(metadata_checksum, m)?)?;
+    m.add_function(wrap_pyfunction!(metadata::kind_at, m)?)?;
     m.add_function(wrap_pyfunction!(filters, m)?)?;
     m.add_function(wrap_pyfunction!(encoding::encode_chunk, m)?)?;
     m.add_function(wrap_pyfunction!(index::integers, m)?)?;

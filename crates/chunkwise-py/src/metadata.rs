@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use chunkwise_engine::platform::{Descriptor, borrowed};
 use chunkwise_format::{Attribute, Class, Dataspace, FormatError, Kind, Layout, Object, Target};
 use chunkwise_metadata::{Account, Metadata, Opens, Values, Visit, trimmed, type_of};
-use numpy::PyArrayDescr;
+use numpy::{PyArrayDescr, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyList, PyString, PyTuple};
 
@@ -229,6 +229,26 @@ fn known(opens: Opens) -> Option<(bool, u64)> {
     }
 }
 
+/// What object has its header at an address (see `_native.pyi`).
+#[pyfunction]
+pub fn kind_at(
+    bytes: PyReadonlyArray1<'_, u8>,
+    base: u64,
+    address: u64,
+) -> PyResult<Option<&'static str>> {
+    let kind = Kind::at(&bytes.as_slice()?, base, address);
+    Ok(kind.and_then(name_of_kind))
+}
+
+fn name_of_kind(kind: Kind) -> Option<&'static str> {
+    match kind {
+        Kind::Group => Some("group"),
+        Kind::Dataset => Some("dataset"),
+        Kind::Datatype => Some("datatype"),
+        Kind::Unknown => None,
+    }
+}
+
 fn damaged(py: Python<'_>, error: &FormatError) -> PyErr {
     raise(py, "CorruptDataError", error.to_string())
 }
@@ -251,13 +271,11 @@ impl<'py> Records<'_, 'py> {
     fn describe(&self, object: &Object<'_>, record: &Bound<'_, PyDict>) -> PyResult<()> {
         let py = self.py;
         let sound = |error: FormatError| damaged(py, &error);
-        let kind = match object.kind() {
-            Kind::Group => "group",
-            Kind::Dataset => "dataset",
-            Kind::Datatype => "datatype",
-            Kind::Unknown => return record.set_item("kind", py.None()),
-        };
+        let kind = name_of_kind(object.kind());
         record.set_item("kind", kind)?;
+        if kind.is_none() {
+            return Ok(());
+        }
         record.set_item("links", object.reference_count().map_err(sound)?)?;
         record.set_item("attributes", self.attributes(object)?)?;
         if object.kind() != Kind::Dataset {

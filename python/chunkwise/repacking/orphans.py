@@ -1,22 +1,20 @@
 """What does a damaged file hold without a link, and what lay behind its end?
 
-Object headers are found by their form, wherever they lie: those of version 2 by signature and
-checksum, those of version 1, which have neither, by lengths that fit each other.  Of a file that
-was cut off, libhdf5 opens a copy that is as long as it should be, with zeros at its end.  Metadata
-made of zeros is refused; data made of zeros looks sound, and is found here by its place.
+Object headers are found by their form, wherever they lie.  Of a file that was cut off, libhdf5
+opens a copy that is as long as it should be, with zeros at its end.  Metadata made of zeros is
+refused; data made of zeros looks sound, and is found here by its place.
 """
 
 from __future__ import annotations
 
 import math
-import mmap
 import re
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import h5py
+import numpy as np
 from h5py import h5d, h5t
 
 from chunkwise import _native
@@ -28,14 +26,11 @@ from chunkwise.grammar.boxes import Box, chunk_at
 from chunkwise.names import HDF5_ERRORS, decode_name
 from chunkwise.repacking.records import Missing
 
-# Messages of an object header: a dataset has the first three, a group one of the others.
-_DATASPACE, _DATATYPE, _LAYOUT = 0x01, 0x03, 0x08
-_LINK_INFO, _SYMBOL_TABLE = 0x02, 0x11
-_CONTINUATION: Final = 0x10
-_LAST_TYPE: Final = 0x18
-# Version, reserved; then so many messages, the names of the object, bytes; reserved.
-_OLD: Final = re.compile(rb"\x01\x00..[\x01-\xff].\x00\x00..\x00\x00\x00\x00\x00\x00", re.DOTALL)
-_OLD_NBYTES: Final = 16
+# How headers of objects begin: of version 2 by their signature; of version 1 by version, reserved;
+# then so many messages, the names of the object, bytes; reserved.
+_HEADER: Final = re.compile(
+    rb"OHDR\x02|\x01\x00..[\x01-\xff].\x00\x00..\x00\x00\x00\x00\x00\x00", re.DOTALL
+)
 _MOST: Final = 100_000
 
 
@@ -46,69 +41,14 @@ def orphans(path: Path) -> list[int]:
         return []
     superblock = read_superblock(path)
     base = superblock.offset if superblock is not None else 0
-    groups: list[int] = []
-    datasets: list[int] = []
-    with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as view:
-        for at, types in (*_newer(view), *_older(view)):
-            if len(groups) + len(datasets) == _MOST:
-                break
-            if types >= {_DATASPACE, _DATATYPE, _LAYOUT}:
-                datasets.append(at - base)
-            elif types & {_LINK_INFO, _SYMBOL_TABLE}:
-                groups.append(at - base)
-    return [*groups, *datasets]
-
-
-def _newer(view: mmap.mmap) -> Iterator[tuple[int, set[int]]]:
-    """Headers of version 2, with the types of their messages."""
-    at = view.find(b"OHDR\x02")
-    while at >= 0:
-        found = _checked(view, at)
-        if found is not None:
-            yield at, found
-        at = view.find(b"OHDR\x02", at + 1)
-
-
-def _checked(view: mmap.mmap, at: int) -> set[int] | None:
-    """Give the types of a header's messages; None if it is none."""
-    flags = view[at + 5] if at + 5 < len(view) else 0
-    begin = at + 6 + (16 if flags & 0x20 else 0) + (4 if flags & 0x10 else 0)
-    width = 1 << (flags & 3)
-    nbytes = int.from_bytes(view[begin : begin + width], "little")
-    begin += width
-    end = begin + nbytes
-    if nbytes > 1 << 20 or end + 4 > len(view):
-        return None
-    if _native.metadata_checksum(view[at:end]) != int.from_bytes(view[end : end + 4], "little"):
-        return None
-    types, more = set(), 6 if flags & 4 else 4
-    while begin + more <= end:
-        kind, size = view[begin], int.from_bytes(view[begin + 1 : begin + 3], "little")
-        types.add(kind)
-        begin += more + size
-    if _CONTINUATION in types:
-        # What is there need not be in the first block.
-        types |= {_DATASPACE, _DATATYPE, _LAYOUT} if types & {_DATASPACE, _DATATYPE} else set()
-    return types
-
-
-def _older(view: mmap.mmap) -> Iterator[tuple[int, set[int]]]:
-    """Headers of version 1, with the types of their messages."""
-    for match in _OLD.finditer(view):
-        at = match.start()
-        count, _, nbytes = struct.unpack_from("<HII", view, at + 2)
-        end = at + _OLD_NBYTES + nbytes
-        if not 0 < count < 1000 or nbytes % 8 or not 8 <= nbytes < 1 << 16 or end > len(view):
-            continue
-        types, begin, number = set(), at + _OLD_NBYTES, 0
-        while begin + 8 <= end:
-            kind, size, flags, reserved = struct.unpack_from("<HHB3s", view, begin)
-            if kind > _LAST_TYPE or size % 8 or reserved != bytes(3) or flags > 0x7F:
-                break
-            types.add(kind)
-            begin, number = begin + 8 + size, number + 1
-        if begin == end and number <= count:
-            yield at, types
+    found: dict[str | None, list[int]] = {"group": [], "dataset": []}
+    view = np.memmap(path, np.uint8, "r")
+    for match in _HEADER.finditer(view, base):
+        address = match.start() - base
+        found.get(_native.kind_at(view, base, address), []).append(address)
+        if sum(map(len, found.values())) == _MOST:
+            break
+    return [*found["group"], *found["dataset"]]
 
 
 _REASON = "it lay behind the end of the file, which was cut off"
