@@ -26,6 +26,7 @@ from chunkwise._lib import library
 from chunkwise.advice.calibration import LIBHDF5, one_thread
 from chunkwise.files.causes import unread
 from chunkwise.grammar import Pipeline
+from chunkwise.grammar.boxes import bounded
 from chunkwise.measure.target import Target
 from chunkwise.model.cost import Shape, Stored
 from chunkwise.model.readers import CHUNKWISE, UNCACHED, reader
@@ -71,7 +72,8 @@ def take(
     """Try filters on a dataset's own data."""
     # What chunks have beyond the array is no data.
     inside = (tuple(map(min, shape, dataset.shape)) for shape in shapes)
-    shapes = list(dict.fromkeys(_bounded(shape, dataset.dtype.itemsize) for shape in inside))
+    most = _LARGEST_NBYTES // max(1, dataset.dtype.itemsize)
+    shapes = list(dict.fromkeys(bounded(shape, most) for shape in inside))
     blocks = {shape: _blocks(dataset, shape) for shape in shapes}
     first = blocks[shapes[0]]
     constant = _is_constant(first)
@@ -95,17 +97,6 @@ def take(
     codecs = {filters: _codec(filters, found) for filters, found in tries.items()}
     unlike = max((codec.spread for codec in codecs.values()), default=1.0)
     return Samples(codecs, unlike, constant, left_out)
-
-
-def _bounded(shape: Shape, itemsize: int) -> Shape:
-    """Cut the slowest dimensions of a block that is too large to be tried."""
-    sides = list(shape)
-    for axis, _ in enumerate(sides):
-        rest = math.prod(sides) // sides[axis] * itemsize
-        sides[axis] = max(1, min(sides[axis], _LARGEST_NBYTES // max(1, rest)))
-        if math.prod(sides) * itemsize <= _LARGEST_NBYTES:
-            break
-    return tuple(sides)
 
 
 def corrected(codecs: Mapping[str, Codec], target: Target) -> dict[str, Codec]:

@@ -58,10 +58,7 @@ def data_end(dataset: Any) -> int:
     if layout == h5d.CONTIGUOUS:
         begin = dataset.get_offset()
         return 0 if begin is None else int(begin + dataset.get_storage_size())
-    ends = [0]
-    if layout == h5d.CHUNKED:
-        dataset.chunk_iter(lambda info: ends.append(int(info.byte_offset + info.size)))
-    return max(ends)
+    return library().chunk_listing(dataset.id).furthest if layout == h5d.CHUNKED else 0
 
 
 def can_be_had(dcpl: h5p.PropDCID, datatype: h5t.TypeID) -> bool:

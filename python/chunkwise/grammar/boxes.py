@@ -64,6 +64,16 @@ def chunk_at(shape: Sequence[int], chunk: Sequence[int], start: Shape) -> Box:
     return Box(start, tuple(min(c, n - a) for c, n, a in zip(chunk, shape, start, strict=True)))
 
 
+def bounded(shape: Shape, most: int) -> Shape:
+    """Cut the slowest dimensions of a box until it has at most so many elements, or one."""
+    sides = list(shape)
+    for axis in range(len(sides)):
+        sides[axis] = max(1, min(sides[axis], most // max(1, math.prod(sides[axis + 1 :]))))
+        if math.prod(sides) <= most:
+            break
+    return tuple(sides)
+
+
 def runs(box: Box, shape: Shape) -> Iterator[Box]:
     """Cut a box into parts whose elements follow each other in an array of this shape."""
     axis = len(shape)

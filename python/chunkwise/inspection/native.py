@@ -89,7 +89,9 @@ def _listed(file: h5py.File, found: list[_native.ListedName]) -> Listed:
             facts = ObjectFacts(path, depth, kind, count, target=target, dataset=dataset)
         else:
             if asked is None:
-                asked = _by_address(file, paths)
+                # As libhdf5 has addresses.
+                number = objects.address_of(h5o.open(file.id, b"/"))[:2]
+                asked = {objects.address_at(number, at): one for at, one in paths.items()}
             facts = collect.object_facts(file, _entry(file, path, depth, kind, target), asked)
         collected.append(facts)
     return Listed(collected, versions)
@@ -103,12 +105,6 @@ def _entry(
         group = h5o.open(file.id, encode_name(path.rpartition("/")[0] or "/"))
         return objects.Entry(path, depth, kind, target=target, group=group)
     return objects.Entry(path, depth, kind, h5o.open(file.id, encode_name(path)))
-
-
-def _by_address(file: h5py.File, paths: Mapping[int, str]) -> dict[objects.Address, str]:
-    """Paths by addresses as libhdf5 has them."""
-    number = objects.address_of(h5o.open(file.id, b"/"))[:2]
-    return {objects.address_at(number, at): path for at, path in paths.items()}
 
 
 def _dataset(stored: _native.StoredRecord, paths: Mapping[int, str]) -> DatasetFacts | None:

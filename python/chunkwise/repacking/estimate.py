@@ -18,7 +18,7 @@ from h5py import h5d, h5p, h5s, h5t
 from chunkwise._native import thread_count
 from chunkwise.files.stored import read_box
 from chunkwise.grammar import Pipeline, Shape
-from chunkwise.grammar.boxes import Box, chunk_at, chunk_counts
+from chunkwise.grammar.boxes import Box, bounded, chunk_at, chunk_counts
 from chunkwise.names import HDF5_ERRORS
 from chunkwise.repacking.facts import SourceDataset
 
@@ -73,7 +73,7 @@ def take_sample(
     shape = source.shape or ()
     if not source.plain or not source.nbytes or time.monotonic() >= deadline:
         return None
-    piece = _piece(source.chunk or shape, source.itemsize)
+    piece = bounded(source.chunk or shape, _PIECE_NBYTES // max(1, source.itemsize))
     raw = stored = 0
     elapsed = 0.0
     try:
@@ -132,17 +132,6 @@ def rechunk_s(
 def library_s(nbytes: int) -> float:
     """Estimate how long libhdf5 takes for a dataset that it copies."""
     return nbytes / _LIBRARY_NBYTES_PER_S
-
-
-def _piece(chunk: Shape, itemsize: int) -> Shape:
-    """Cut a chunk's slowest dimensions until it is no larger than a piece."""
-    lengths = list(chunk)
-    for axis in range(len(lengths)):
-        rest = math.prod(lengths[axis + 1 :]) * itemsize
-        lengths[axis] = max(1, min(lengths[axis], _PIECE_NBYTES // max(1, rest)))
-        if math.prod(lengths) * itemsize <= _PIECE_NBYTES:
-            break
-    return tuple(lengths)
 
 
 def _diagonal(shape: Shape, piece: Shape) -> list[Box]:

@@ -107,7 +107,8 @@ def _facts(entry: ObjectFacts) -> Iterator[tuple[str, str]]:
     if dataset.is_scale:
         yield "scale", "it is itself a dimension scale"
     yield "type", said.type_words(dataset)
-    yield "element", _element(dataset)
+    elsewhere = ", a reference to a value of variable length elsewhere"
+    yield "element", f"{dataset.itemsize:,} B{elsewhere if dataset.variable_length else ''}"
     yield "attributes", f"{entry.attributes or 0:,}"
     if entry.unreadable_attributes:
         yield "", said.attribute_words(entry.unreadable_attributes)
@@ -135,12 +136,6 @@ def _facts(entry: ObjectFacts) -> Iterator[tuple[str, str]]:
         yield "" if number else "judged for", words
     if dataset.sample is not None:
         yield from _sample_facts(dataset.sample)
-
-
-def _element(dataset: DatasetFacts) -> str:
-    if dataset.variable_length:
-        return f"{dataset.itemsize:,} B, a reference to a value of variable length elsewhere"
-    return f"{dataset.itemsize:,} B"
 
 
 def _bytes(nbytes: int | None, otherwise: str) -> str:
