@@ -43,7 +43,7 @@ def orphans(path: Path) -> list[int]:
     base = superblock.offset if superblock is not None else 0
     found: dict[str | None, list[int]] = {"group": [], "dataset": []}
     view = np.memmap(path, np.uint8, "r")
-    for match in _HEADER.finditer(view, base):
+    for match in _HEADER.finditer(view.data, base):
         address = match.start() - base
         found.get(_native.kind_at(view, base, address), []).append(address)
         if sum(map(len, found.values())) == _MOST:
