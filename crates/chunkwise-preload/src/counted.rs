@@ -1,10 +1,21 @@
 //! What is counted of what this process reads?
+//!
+//! All of it is in one place ([`Counted`]), which a forked child leaves to its parent: the child begins
+//! with another, so that it tells only its own, and finds no lock that a thread of the parent held.
 
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::walked::Walked;
+use chunkwise_engine::Published;
+use chunkwise_libhdf5::LibraryVersion;
+
+use crate::datasets::TracedStorage;
+use crate::queues::{Reader, Writer, collect, queue};
+use crate::traced::{Noted, Traced};
+use crate::walked::Span;
 use crate::wishes;
 
 /// What is counted of one dataset.
@@ -12,8 +23,8 @@ use crate::wishes;
 pub struct Line {
     pub reads: Tally,
     pub writes: Tally,
-    reads_traced: Mutex<Traced>,
-    writes_traced: Mutex<Traced>,
+    /// Its place in [`Merged::traced`].
+    number: usize,
 }
 
 /// What a call does.
@@ -21,16 +32,6 @@ pub struct Line {
 pub enum Operation {
     Read,
     Write,
-}
-
-impl Line {
-    /// Look at what is traced of its reads or writes, or change it.
-    pub fn traced(&self, operation: Operation, work: impl FnOnce(&mut Traced)) {
-        match operation {
-            Operation::Read => locked(&self.reads_traced, work),
-            Operation::Write => locked(&self.writes_traced, work),
-        }
-    }
 }
 
 /// Calls of one kind.
@@ -70,63 +71,220 @@ impl Tally {
     }
 }
 
+/// A dataset as the program has opened it: all that a trace says of it besides its calls.  Handles for
+/// which that is the same share one.
+pub struct Opened {
+    counted: &'static Counted,
+    pub line: &'static Line,
+    pub item_nbytes: u64,
+    pub storage: Option<TracedStorage>,
+}
+
+/// All that this process counts.
+pub struct Counted {
+    process: u32,
+    /// When its first dataset was looked at: by its clock, and in seconds of Unix time.
+    pub began: (Instant, f64),
+    /// The version of the libhdf5 of that dataset.
+    pub version: OnceLock<LibraryVersion>,
+    lines: Mutex<Lines>,
+    unbound: Mutex<BTreeMap<String, String>>,
+    /// Queues of threads that [`Merged`] does not have yet.
+    newcomers: Mutex<Vec<Reader<Noted>>>,
+    merged: Mutex<Merged>,
+}
+
 /// By file and name.
-type Lines = BTreeMap<(String, String), Arc<Line>>;
+pub type Lines = BTreeMap<(String, String), (&'static Line, Vec<&'static Opened>)>;
 
-pub static LINES: Mutex<Lines> = Mutex::new(BTreeMap::new());
-pub static UNBOUND: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
+/// What is noted, brought together from all threads.
+#[derive(Default)]
+pub struct Merged {
+    readers: Vec<Reader<Noted>>,
+    /// Of each line its reads and its writes.
+    traced: Vec<[Traced; 2]>,
+}
 
-/// Whether this process was forked from one that has counted already.
-pub static FORKED: AtomicBool = AtomicBool::new(false);
+static COUNTED: Published<Counted> = Published::nothing();
 
-/// The line of a dataset, by its file and name.
-pub fn line(names: (String, String)) -> Arc<Line> {
-    let mut lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
-    if FORKED.swap(false, Ordering::Relaxed) {
-        lines.clear();
-    }
-    Arc::clone(lines.entry(names).or_default())
+thread_local! {
+    /// Where this thread notes its calls, and for which process.
+    static OWN: RefCell<Option<(&'static Counted, Writer<Noted>)>> = const { RefCell::new(None) };
+    /// Whether this thread has a lock of these, or is about to take one.
+    static LOCKS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Do what takes a lock.
+fn locking<T>(work: impl FnOnce() -> T) -> T {
+    // A thread that ends has nothing to say it in.
+    let say = |locks| LOCKS.try_with(|own| own.replace(locks)).unwrap_or(false);
+    let before = say(true);
+    let done = work();
+    say(before);
+    done
+}
+
+/// Whether this is a signal handler that has interrupted work under one of the locks.
+pub fn is_interrupted() -> bool {
+    LOCKS.try_with(Cell::get).unwrap_or(false)
+}
+
+/// What this process has counted; None if there is nothing.
+pub fn get() -> Option<&'static Counted> {
+    // One that was forked in another way than by `fork` has its parent's.
+    COUNTED.get().filter(|counted| counted.process == std::process::id())
+}
+
+/// Runs in the child right after `fork`.
+pub fn forget_parent() {
+    COUNTED.forget();
+}
+
+fn get_or_begin() -> &'static Counted {
+    COUNTED.get_or_make(|| {
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH);
+        Counted {
+            process: std::process::id(),
+            began: (Instant::now(), unix.map_or(0.0, |since| since.as_secs_f64())),
+            version: OnceLock::new(),
+            lines: Mutex::default(),
+            unbound: Mutex::default(),
+            newcomers: Mutex::default(),
+            merged: Mutex::default(),
+        }
+    })
+}
+
+/// Whatever a panic has left.
+fn locked<T>(place: &Mutex<T>) -> MutexGuard<'_, T> {
+    place.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A dataset with this file and name.  What is made here stays until the process ends: there is little of
+/// it, and threads need not agree on when it goes.
+pub fn opened(
+    version: LibraryVersion,
+    names: (String, String),
+    item_nbytes: u64,
+    storage: Option<TracedStorage>,
+) -> &'static Opened {
+    let counted = get_or_begin();
+    locking(|| {
+        counted.version.get_or_init(|| version);
+        let mut lines = locked(&counted.lines);
+        let number = lines.len();
+        let (line, alike) = lines.entry(names).or_insert_with(|| {
+            (Box::leak(Box::new(Line { number, ..Line::default() })), Vec::new())
+        });
+        let is_it = |one: &&&Opened| one.item_nbytes == item_nbytes && one.storage == storage;
+        if let Some(&opened) = alike.iter().find(is_it) {
+            return opened;
+        }
+        let opened = Box::leak(Box::new(Opened { counted, line, item_nbytes, storage }));
+        alike.push(opened);
+        opened
+    })
 }
 
 /// A libhdf5 that the engine cannot be used with.
 pub fn unbound(path: &str, reason: &str) {
-    if wishes::tell() {
-        let mut unbound = UNBOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    if !wishes::tell() {
+        return;
+    }
+    let counted = get_or_begin();
+    locking(|| {
+        let mut unbound = locked(&counted.unbound);
         unbound.entry(path.to_string()).or_insert_with(|| reason.to_string());
+    });
+}
+
+impl Opened {
+    /// When a call for it began and ended, as a trace says it.
+    pub fn span(&self, start: Instant, within: Duration) -> Span {
+        let began = start.saturating_duration_since(self.counted.began.0).as_secs_f64();
+        let within = within.as_secs_f64();
+        Span { began, ended: began + within, within }
     }
 }
 
-/// What one dataset was asked for, or given.
-#[derive(Debug, Default)]
-pub struct Traced {
-    pub shape: Vec<u64>,
-    pub item_nbytes: u64,
-    pub calls: u64,
-    pub nbytes: u64,
-    pub seconds: f64,
-    pub walked: Walked,
-    /// The shape of its chunks; empty without chunks.
-    pub chunk: Vec<u64>,
-    /// Slots and bytes of the program's chunk cache; 0 without chunks.
-    pub cache: (u64, u64),
-    /// Chunks of the dataset.
-    pub chunks: u64,
-    /// Of calls of libhdf5: chunks that they touched, and that it loaded.
-    pub touched: u64,
-    pub loaded: u64,
-    /// By filter: its name, how often it decoded, and for how many nanoseconds.
-    pub filters: Vec<(String, u64, u64)>,
+/// Note a call.  This waits for nobody.
+pub fn note(noted: Noted) {
+    let counted = noted.opened.counted;
+    if !COUNTED.get().is_some_and(|now| std::ptr::eq(now, counted)) {
+        // A callback has forked within this call, which is the parent's.
+        return;
+    }
+    let mut noted = Some(noted);
+    let is_full = OWN.try_with(|own| {
+        let mut own = own.try_borrow_mut().ok()?;
+        let (_, writer) = match &mut *own {
+            Some(own) if std::ptr::eq(own.0, counted) => own,
+            own => own.insert((counted, counted.writer())),
+        };
+        noted.take().map(|noted| writer.write(noted))
+    });
+    if let Some(noted) = noted {
+        // The thread is at its end, and has no place of its own any more.
+        counted.writer().write(noted);
+    }
+    if is_full.ok().flatten() == Some(true) {
+        counted.merge();
+    }
 }
 
-/// What is counted, locked; by a thread that forked another process it may be locked for ever.
-fn locked<T>(place: &Mutex<T>, work: impl FnOnce(&mut T)) {
-    for _ in 0..10_000 {
-        match place.try_lock() {
-            Ok(mut held) => return work(&mut held),
-            Err(std::sync::TryLockError::Poisoned(held)) => {
-                return work(&mut held.into_inner());
+impl Counted {
+    /// A queue for a thread.
+    fn writer(&self) -> Writer<Noted> {
+        let (writer, reader) = queue();
+        locking(|| locked(&self.newcomers).push(reader));
+        writer
+    }
+
+    /// Bring together what all threads have noted, unless another one does that.
+    fn merge(&self) {
+        locking(|| match self.merged.try_lock() {
+            Ok(mut merged) => self.merge_into(&mut merged),
+            Err(TryLockError::Poisoned(merged)) => self.merge_into(&mut merged.into_inner()),
+            // It takes this thread's calls, or they are taken next time.
+            Err(TryLockError::WouldBlock) => {}
+        });
+    }
+
+    fn merge_into(&self, merged: &mut Merged) {
+        let Merged { readers, traced } = merged;
+        readers.append(&mut locked(&self.newcomers));
+        let ended = |noted: &Noted| noted.span.ended;
+        collect(readers, ended, |noted| {
+            let number = noted.opened.line.number;
+            if traced.len() <= number {
+                traced.resize_with(number + 1, Default::default);
             }
-            Err(std::sync::TryLockError::WouldBlock) => std::thread::yield_now(),
-        }
+            traced[number][noted.operation as usize].add(noted);
+        });
+    }
+
+    /// What is counted of each dataset.
+    pub fn lines(&self) -> MutexGuard<'_, Lines> {
+        locked(&self.lines)
+    }
+
+    /// The libraries that the engine cannot be used with, and why.
+    pub fn unbound(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        locked(&self.unbound)
+    }
+
+    /// All that is noted until now.
+    pub fn merged(&self) -> MutexGuard<'_, Merged> {
+        let mut merged = locked(&self.merged);
+        self.merge_into(&mut merged);
+        merged
+    }
+}
+
+impl Merged {
+    /// What is noted of the reads or the writes of a line; None if that is nothing.
+    pub fn traced(&self, line: &Line, operation: Operation) -> Option<&Traced> {
+        let traced = &self.traced.get(line.number)?[operation as usize];
+        (!traced.is_empty()).then_some(traced)
     }
 }

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CStr, c_int, c_ulong};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use chunkwise_codec::Filter;
 use chunkwise_engine::{Dataset, Layout, Published, Source, WholeChunks};
@@ -23,7 +23,7 @@ use chunkwise_select::Dims;
 
 use crate::callee::{Bound, Callee};
 use crate::conversions::Types;
-use crate::counted::{self, Line};
+use crate::counted::{self, Line, Opened};
 use crate::more::KIND_BIT;
 use crate::why::reason_of;
 use crate::{elsewhere, wishes};
@@ -48,13 +48,25 @@ pub struct Known {
     /// Its extents and the size of an element, as they are when it is first read.
     pub shape: Dims,
     pub item_nbytes: u64,
-    /// Shape of its chunks, and where its filters are counted, for a trace.
-    pub traced: Option<TracedStorage>,
-    /// What is counted of it; None without a report.
-    pub line: Option<Arc<Line>>,
+    /// Where it is counted; None without a report and without a trace.
+    pub opened: Option<&'static Opened>,
 }
 
-/// What a trace has to know of a chunked dataset.
+impl Known {
+    /// What is counted of it.
+    pub fn line(&self) -> Option<&'static Line> {
+        self.opened.map(|opened| opened.line)
+    }
+
+    /// What a trace has to know of its chunks.
+    pub fn storage(&self) -> Option<&'static TracedStorage> {
+        self.opened.and_then(|opened| opened.storage.as_ref())
+    }
+}
+
+/// What a trace has to know of a chunked dataset: the shape of its chunks, and where its filters are
+/// counted.
+#[derive(PartialEq, Eq)]
 pub struct TracedStorage {
     pub chunk: Dims,
     pub filters: Vec<TallySlot>,
@@ -80,7 +92,6 @@ enum State {
 type Table = RwLock<HashMap<(usize, hid_t), State>>;
 
 static TABLE: Published<Table> = Published::nothing();
-static AT_FORK: Once = Once::new();
 
 /// Small reads of a dataset that are passed on before it is looked at: that takes longer than they
 /// do.
@@ -95,18 +106,18 @@ const TINY_NBYTES: u64 = 1 << 10;
 /// Runs in the child right after `fork`: another thread may hold the table's lock.
 extern "C" fn forget_parent() {
     GENERATION.fetch_add(1, Ordering::Release);
-    counted::FORKED.store(true, Ordering::Relaxed);
     TABLE.forget();
+    counted::forget_parent();
+}
+
+/// Have forked children begin anew.  Before the program begins: a thread that did so later may be in the
+/// midst of it when another one forks.
+pub fn watch_forks() {
+    // SAFETY: a function that lives as long as the program and does a few stores.
+    unsafe { libc::pthread_atfork(None, None, Some(forget_parent)) };
 }
 
 fn table() -> &'static Table {
-    if let Some(table) = TABLE.get() {
-        return table;
-    }
-    // SAFETY: a function that lives as long as the program and does one store.
-    AT_FORK.call_once(|| unsafe {
-        libc::pthread_atfork(None, None, Some(forget_parent));
-    });
     TABLE.get_or_make(Table::default)
 }
 
@@ -303,16 +314,19 @@ unsafe fn look_closely(bound: &Bound, api: &Api, id: hid_t) -> Option<Known> {
     }
     // SAFETY: made above.
     let size = unsafe { (api.H5Tget_size)(file_type) } as u64;
-    // SAFETY: as above.
-    let line = wishes::tell().then(|| unsafe { counted::line(names(bound, id)) });
     let (shape, item_nbytes) = match &engine {
         Ok(dataset) => (dataset.shape().into(), dataset.element_size() as u64),
         // SAFETY: as above.
         Err(_) => unsafe { (shape_of(api, id).map(|found| found.0).unwrap_or_default(), size) },
     };
-    // SAFETY: as above.
-    let traced =
-        wishes::trace().and_then(|_| unsafe { traced(&bound.library, api, id, shape.len()).ok() });
+    let opened = wishes::tell().then(|| {
+        // SAFETY: as above.
+        let storage = || unsafe { traced(&bound.library, api, id, shape.len()) };
+        let storage = wishes::trace().and_then(|_| storage().ok());
+        // SAFETY: as above.
+        let names = unsafe { names(bound, id) };
+        counted::opened(bound.library.version(), names, item_nbytes, storage)
+    });
     let whole = OnceLock::new();
     let (types, written_by_libhdf5) = (Types::default(), AtomicBool::new(false));
     Some(Known {
@@ -328,8 +342,7 @@ unsafe fn look_closely(bound: &Bound, api: &Api, id: hid_t) -> Option<Known> {
         types,
         shape,
         item_nbytes,
-        traced,
-        line,
+        opened,
     })
 }
 

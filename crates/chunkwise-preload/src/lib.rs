@@ -4,7 +4,7 @@
 //! calls of `H5Dread` come here ([`stand_in`]).  Which libhdf5 a call was meant for, its return
 //! address says ([`callee`]).  What the engine can read it reads ([`reading`]), with the very
 //! handles that the program gave; everything else goes on to that libhdf5, with its result, its
-//! errors and its error stack.  Nothing is done before the first dataset is read.
+//! errors and its error stack.  Before the first dataset is read, only the environment is.
 //!
 //! # Locks
 //!
@@ -16,7 +16,8 @@
 //!
 //! # Fork
 //!
-//! A child begins without what the parent knew of its datasets ([`datasets`]), as the engine does.
+//! A child begins without what the parent knew of its datasets ([`datasets`]) and counted of them
+//! ([`counted`]), as the engine does.
 
 mod arithmetic;
 mod call;
@@ -26,11 +27,13 @@ mod counted;
 mod datasets;
 mod elsewhere;
 mod more;
+mod queues;
 mod reading;
 mod report;
 mod spaces;
 mod stand_in;
 mod trace;
+mod traced;
 mod walked;
 mod why;
 mod wishes;

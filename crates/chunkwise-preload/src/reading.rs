@@ -52,7 +52,7 @@ unsafe fn answered(callee: &Callee, call: &Call) -> bool {
 
 /// Count a read that is left to libhdf5 whatever it is, with the reason why it would be otherwise.
 pub fn count_observed(known: &Known) {
-    if let (Err(reason), Some(line)) = (&known.engine, &known.line) {
+    if let (Err(reason), Some(line)) = (&known.engine, known.line()) {
         line.reads.theirs(reason);
     }
 }
@@ -78,7 +78,7 @@ unsafe fn too_little(bound: &Bound, source: &Source, known: &Known, call: &Call)
 }
 
 fn note(known: &Known, outcome: &Result<u64, Why>) {
-    let Some(line) = &known.line else { return };
+    let Some(line) = known.line() else { return };
     match outcome {
         Ok(nbytes) => line.reads.ours(*nbytes),
         Err(why) => line.reads.theirs(&why.0),

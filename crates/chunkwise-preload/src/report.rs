@@ -9,10 +9,10 @@ use std::io::Write as _;
 use std::os::fd::FromRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::atomic::Ordering;
-use std::sync::{OnceLock, PoisonError};
+use std::sync::OnceLock;
 
-use crate::counted::{FORKED, LINES, Tally, UNBOUND};
-use crate::{callee, trace, wishes};
+use crate::counted::{self, Counted, Tally};
+use crate::{callee, datasets, trace, wishes};
 
 /// Standard error, kept for the end: programs close theirs before.
 static STANDARD_ERROR: OnceLock<(File, Option<Identity>)> = OnceLock::new();
@@ -26,6 +26,9 @@ fn identity(file: &File) -> Option<Identity> {
 
 /// Called by the loader before the program begins.
 extern "C" fn begin() {
+    datasets::watch_forks();
+    // What is found once is found now: no forked child finds another thread in the midst of it.
+    wishes::look();
     if wishes::report() == Some("-") {
         // Above the numbers that programs give to files themselves; not for what it starts.
         // SAFETY: no memory is passed.
@@ -41,18 +44,15 @@ extern "C" fn begin() {
 
 /// Called by the loader when the process ends as programs do.
 extern "C" fn finish() {
-    if FORKED.load(Ordering::Relaxed) {
-        // All that was counted is the parent's.
+    if counted::is_interrupted() {
         return;
     }
-    if wishes::trace().is_some() {
-        let lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
-        if !lines.is_empty() {
-            trace::finish(lines.iter().map(|(names, line)| (names, &**line)));
-        }
+    let counted = counted::get();
+    if let (Some(folder), Some(counted)) = (wishes::trace(), counted) {
+        trace::finish(folder, counted);
     }
     let Some(to) = wishes::report() else { return };
-    let text = text();
+    let text = text(counted);
     if text.is_empty() {
         return;
     }
@@ -79,13 +79,11 @@ static BEGIN: extern "C" fn() = begin;
 #[unsafe(link_section = ".fini_array")]
 static FINISH: extern "C" fn() = finish;
 
-fn text() -> String {
+fn text(counted: Option<&Counted>) -> String {
     let program = std::env::args_os().next().unwrap_or_default();
     let who = format!("chunkwise: {} (process {})", program.to_string_lossy(), std::process::id());
-    let lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
-    let unbound = UNBOUND.lock().unwrap_or_else(PoisonError::into_inner);
     let mut text = String::new();
-    if lines.is_empty() && unbound.is_empty() {
+    let Some(counted) = counted else {
         let asked = std::env::var("CHUNKWISE_RUN").ok();
         // Only of the program itself: most of what it starts has nothing to do with HDF5.
         if asked.as_deref() == Some(&std::process::id().to_string()) {
@@ -99,14 +97,14 @@ fn text() -> String {
             let _ = writeln!(text, "{who} {what}.");
         }
         return text;
-    }
+    };
     let _ = writeln!(text, "{who}:");
-    for ((file, dataset), line) in lines.iter() {
+    for ((file, dataset), (line, _)) in counted.lines().iter() {
         let parts = [part("read", &line.reads), part("write", &line.writes)];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         let _ = writeln!(text, "  {file}: {dataset}: {}", parts.join("; "));
     }
-    for (path, reason) in unbound.iter() {
+    for (path, reason) in counted.unbound().iter() {
         let _ = writeln!(text, "  {path} is left alone: {reason}");
     }
     text

@@ -6,25 +6,24 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use chunkwise_libhdf5::binding::{DEFAULT, herr_t, shape_of};
 use chunkwise_libhdf5::{LibraryVersion, decodes};
-use chunkwise_select::Hyperslab;
+use chunkwise_select::{Dims, Hyperslab};
 
 use crate::call::Call;
 use crate::callee::{Bound, Callee};
-use crate::counted::{Line, Operation, Tally, Traced};
+use crate::counted::{self, Counted, Operation};
 use crate::datasets::{Known, TracedStorage};
+use crate::traced::{Counts, Noted, quoted, touched};
 use crate::walked::Span;
 use crate::{datasets, reading, spaces, wishes};
 
 /// Whether the program has ever changed the extents of a dataset (`H5Dset_extent`).
 pub static RESIZED: AtomicBool = AtomicBool::new(false);
-/// The version of the libhdf5 of the first call that was traced.
-static VERSION: OnceLock<LibraryVersion> = OnceLock::new();
 
 /// Carry a call out, and note what it asked for and how long it took.
 ///
@@ -39,11 +38,11 @@ pub unsafe fn timed(
 ) -> herr_t {
     // SAFETY: the caller's contract.
     let known = unsafe { known(callee, call) };
-    let storage = known.as_ref().and_then(|known| known.traced.as_ref());
+    let storage = known.as_ref().and_then(|known| known.storage());
     let before = decoded(storage);
-    let start = Start::now();
+    let start = Instant::now();
     let (status, answered) = carry_out();
-    let span = start.ended();
+    let within = start.elapsed();
     if status >= 0
         && let Some(known) = &known
     {
@@ -52,7 +51,7 @@ pub unsafe fn timed(
                 (answered == Answered::ByLibhdf5).then(|| decoded_since(&before, storage));
             // SAFETY: as above, of a call that went well.
             let asked = unsafe { asked(callee, known, call)? };
-            note(operation, known, &asked, span, decodes.as_ref())
+            note(operation, known, asked, known.opened?.span(start, within), decodes.as_ref())
         });
     }
     status
@@ -66,14 +65,14 @@ pub unsafe fn timed(
 pub unsafe fn tried(callee: &Callee, call: &Call, answer: impl FnOnce() -> bool) -> bool {
     // SAFETY: the caller's contract.
     let known = unsafe { known(callee, call) };
-    let start = Start::now();
+    let start = Instant::now();
     let is_answered = answer();
-    let span = start.ended();
+    let within = start.elapsed();
     if is_answered && let Some(known) = &known {
         noted(|| {
             // SAFETY: as above.
             let asked = unsafe { asked(callee, known, call)? };
-            note(Operation::Read, known, &asked, span, None)
+            note(Operation::Read, known, asked, known.opened?.span(start, within), None)
         });
     }
     is_answered
@@ -95,10 +94,10 @@ pub unsafe fn together(
     let known: Vec<Option<Arc<Known>>> = known.collect();
     let known =
         || known.iter().zip(calls).filter_map(|(known, call)| Some((known.as_ref()?, call)));
-    let before: Vec<Decodes> = known().map(|(known, _)| decoded(known.traced.as_ref())).collect();
-    let start = Start::now();
+    let before: Vec<Counts> = known().map(|(known, _)| decoded(known.storage())).collect();
+    let start = Instant::now();
     let status = carry_out();
-    let span = start.ended();
+    let within = start.elapsed();
     if status < 0 {
         return status;
     }
@@ -108,14 +107,14 @@ pub unsafe fn together(
             known().map(|(known, call)| Some((known, unsafe { asked(callee, known, call)? })));
         let parts: Vec<(&Arc<Known>, Asked<'_>)> = parts.collect::<Option<_>>()?;
         let nbytes: f64 = parts.iter().map(|(known, asked)| asked.nbytes(known) as f64).sum();
+        let mut shares = Vec::new();
         for (i, ((known, asked), before)) in parts.iter().zip(&before).enumerate() {
             let share = if nbytes > 0.0 { asked.nbytes(known) as f64 / nbytes } else { 0.0 };
-            let mut decodes = decoded_since(before, known.traced.as_ref());
-            let slots = known.traced.iter().flat_map(|storage| &storage.filters);
+            let mut decodes = decoded_since(before, known.storage());
+            let slots = known.storage().into_iter().flat_map(|storage| &storage.filters);
             for (decoded, slot) in decodes.iter_mut().zip(slots) {
                 let has_it = |known: &Known| {
-                    let storage = known.traced.as_ref();
-                    storage.is_some_and(|storage| storage.filters.contains(slot))
+                    known.storage().is_some_and(|storage| storage.filters.contains(slot))
                 };
                 let touched = |(known, asked): &(&Arc<Known>, Asked<'_>)| match has_it(known) {
                     true => asked.touched(known).max(1),
@@ -125,6 +124,11 @@ pub unsafe fn together(
                 let (first, last, all) = (sum(&parts[..i]), sum(&parts[..=i]), sum(&parts[..]));
                 *decoded = (part(decoded.0, first, last, all), part(decoded.1, first, last, all));
             }
+            shares.push((share, decodes));
+        }
+        for ((known, asked), (share, decodes)) in parts.into_iter().zip(shares) {
+            let Some(opened) = known.opened else { continue };
+            let span = opened.span(start, within);
             let own = Span { within: span.within * share, ..span };
             note(operation, known, asked, own, Some(&decodes));
         }
@@ -153,31 +157,6 @@ fn noted(work: impl FnOnce() -> Option<()>) {
     let _ = catch_unwind(AssertUnwindSafe(work));
 }
 
-/// When a call began, by this process's clock and since the first that was traced.
-struct Start(Instant, Instant);
-
-impl Start {
-    fn now() -> Self {
-        let first = began().0;
-        Self(Instant::now(), first)
-    }
-
-    fn ended(&self) -> Span {
-        let within = self.0.elapsed().as_secs_f64();
-        let began = self.0.duration_since(self.1).as_secs_f64();
-        Span { began, ended: began + within, within }
-    }
-}
-
-/// When the first traced call began: by this process's clock, and in seconds of Unix time.
-fn began() -> &'static (Instant, f64) {
-    static BEGAN: OnceLock<(Instant, f64)> = OnceLock::new();
-    BEGAN.get_or_init(|| {
-        let unix = SystemTime::now().duration_since(UNIX_EPOCH);
-        (Instant::now(), unix.map_or(0.0, |since| since.as_secs_f64()))
-    })
-}
-
 /// By whom a call was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answered {
@@ -185,13 +164,8 @@ pub enum Answered {
     ByLibhdf5,
 }
 
-/// So many filters of a dataset are told.
-const MOST_FILTERS: usize = 6;
-/// By filter: how often it has decoded, and for how many nanoseconds.
-type Decodes = [(u64, u64); MOST_FILTERS];
-
-fn decoded(storage: Option<&TracedStorage>) -> Decodes {
-    let mut found = Decodes::default();
+fn decoded(storage: Option<&TracedStorage>) -> Counts {
+    let mut found = Counts::default();
     if let Some(storage) = storage {
         for (one, filter) in found.iter_mut().zip(&storage.filters) {
             *one = decodes(filter.number);
@@ -200,7 +174,7 @@ fn decoded(storage: Option<&TracedStorage>) -> Decodes {
     found
 }
 
-fn decoded_since(before: &Decodes, storage: Option<&TracedStorage>) -> Decodes {
+fn decoded_since(before: &Counts, storage: Option<&TracedStorage>) -> Counts {
     let mut decodes = decoded(storage);
     let filters = storage.map_or(0, |storage| storage.filters.len());
     for (now, before) in decodes.iter_mut().zip(before).take(filters) {
@@ -226,7 +200,7 @@ impl Asked<'_> {
 
     /// Chunks that are touched, as far as that is known.
     fn touched(&self, known: &Known) -> u64 {
-        let chunks = self.slab.as_ref().zip(known.traced.as_ref());
+        let chunks = self.slab.as_ref().zip(known.storage());
         chunks.map_or(0, |(slab, storage)| touched(slab, &storage.chunk))
     }
 }
@@ -235,7 +209,6 @@ impl Asked<'_> {
 /// As [`timed`], of a call that went well.
 unsafe fn asked<'a>(callee: &Callee, known: &'a Known, call: &Call) -> Option<Asked<'a>> {
     let bound = callee.bound().ok()?;
-    VERSION.get_or_init(|| bound.library.version());
     // SAFETY: the caller's contract; it was read with just now, so that nothing fails, and leaves
     // no error to the program.
     let (shape, (slab, len)) = unsafe {
@@ -272,100 +245,52 @@ unsafe fn shape_now<'a>(bound: &Bound, known: &'a Known, call: &Call) -> Cow<'a,
 fn note(
     operation: Operation,
     known: &Known,
-    asked: &Asked<'_>,
+    asked: Asked<'_>,
     span: Span,
-    decodes: Option<&Decodes>,
+    decodes: Option<&Counts>,
 ) -> Option<()> {
-    let line = known.line.as_ref()?;
+    let opened = known.opened?;
     if operation == Operation::Read && wishes::observe_only() {
         reading::count_observed(known);
     }
+    let nbytes = asked.nbytes(known);
     let Asked { shape, slab, .. } = asked;
-    line.traced(operation, |traced| {
-        if *traced.shape != **shape {
-            traced.shape = shape.to_vec();
-        }
-        if traced.calls == 0 {
-            traced.item_nbytes = known.item_nbytes;
-            traced.chunk = known.traced.as_ref().map_or_else(Vec::new, |it| it.chunk.to_vec());
-            traced.cache = known.traced.as_ref().map_or((0, 0), |it| it.cache);
-        }
-        traced.calls += 1;
-        traced.nbytes = traced.nbytes.saturating_add(asked.nbytes(known));
-        traced.seconds += span.within;
-        traced.walked.note(shape, slab.as_ref(), span);
-        if let (Some(storage), Some(decodes)) = (&known.traced, decodes) {
-            note_chunks(traced, storage, slab.as_ref(), decodes);
-        }
-    });
+    let shape = Dims::from_slice(&shape);
+    // Most calls decode nothing.
+    let some = |counts: &Counts| (*counts != Counts::default()).then(|| Box::new(*counts));
+    let decodes = decodes.map(some);
+    counted::note(Noted { opened, operation, shape, slab, nbytes, span, decodes });
     Some(())
 }
 
-/// Note what libhdf5 did with chunks.
-fn note_chunks(
-    traced: &mut Traced,
-    storage: &TracedStorage,
-    slab: Option<&Hyperslab>,
-    decodes: &Decodes,
-) {
-    if traced.filters.is_empty() {
-        let across = |(&size, &chunk): (&u64, &u64)| size.div_ceil(chunk.max(1));
-        traced.chunks =
-            traced.shape.iter().zip(&storage.chunk).map(across).fold(1, u64::saturating_mul);
-        let told = storage.filters.iter().take(MOST_FILTERS);
-        traced.filters = told.map(|filter| (filter.name.clone(), 0, 0)).collect();
-    }
-    // A chunk that is loaded is decoded once by each filter that was not left out for it.
-    let loaded = decodes.iter().map(|decoded| decoded.0).max().unwrap_or(0);
-    traced.loaded += loaded;
-    traced.touched += slab.map_or(loaded, |slab| touched(slab, &storage.chunk)).max(loaded);
-    for (filter, decoded) in traced.filters.iter_mut().zip(decodes) {
-        filter.1 += decoded.0;
-        filter.2 += decoded.1;
-    }
-}
-
-/// Chunks that a box touches; of one with gaps between its blocks, no fewer.
-fn touched(slab: &Hyperslab, chunk: &[u64]) -> u64 {
-    let along = slab.axes().iter().zip(chunk).map(|(axis, &chunk)| {
-        let chunk = chunk.max(1);
-        let Some(last) = axis.len().checked_sub(1) else { return 0 };
-        let spanned = axis.index_of(last) / chunk - axis.start() / chunk + 1;
-        spanned.min(axis.count().saturating_mul(axis.block().div_ceil(chunk) + 1))
-    });
-    along.fold(1, u64::saturating_mul)
-}
-
 /// Write what was traced, as JSON, into the folder.
-pub fn finish<'l>(lines: impl Iterator<Item = (&'l (String, String), &'l Line)>) {
-    let Some(folder) = wishes::trace() else { return };
+pub fn finish(folder: &str, counted: &Counted) {
     let program = std::env::args_os().next().unwrap_or_default();
     let mut text = format!(
         "{{\"program\": {}, \"process\": {}, \"hdf5\": {}, \"began\": {:.6}, \"datasets\": [",
         quoted(&program.to_string_lossy()),
         std::process::id(),
-        quoted(&VERSION.get().map_or_else(String::new, LibraryVersion::to_string)),
-        began().1,
+        quoted(&counted.version.get().map_or_else(String::new, LibraryVersion::to_string)),
+        counted.began.1,
     );
     let mut comma = "";
-    for ((file, dataset), line) in lines {
+    let merged = counted.merged();
+    for ((file, dataset), (line, _)) in counted.lines().iter() {
         let file = std::fs::canonicalize(file)
             .map_or_else(|_| file.clone(), |path| path.to_string_lossy().into_owned());
         let operations =
             [("read", Operation::Read, &line.reads), ("write", Operation::Write, &line.writes)];
         for (name, operation, tally) in operations {
-            line.traced(operation, |traced| {
-                if traced.calls > 0 {
-                    let _ = write!(
-                        text,
-                        "{comma}{{\"operation\": \"{name}\", \"file\": {}, \"dataset\": {}, {}}}",
-                        quoted(&file),
-                        quoted(dataset),
-                        json(traced, tally),
-                    );
-                    comma = ", ";
-                }
-            });
+            if let Some(traced) = merged.traced(line, operation) {
+                let _ = write!(
+                    text,
+                    "{comma}{{\"operation\": \"{name}\", \"file\": {}, \"dataset\": {}, {}}}",
+                    quoted(&file),
+                    quoted(dataset),
+                    traced.json(tally),
+                );
+                comma = ", ";
+            }
         }
     }
     if comma.is_empty() {
@@ -376,63 +301,9 @@ pub fn finish<'l>(lines: impl Iterator<Item = (&'l (String, String), &'l Line)>)
     let _ = std::fs::write(format!("{folder}/{}.json", std::process::id()), text);
 }
 
-fn json(traced: &Traced, tally: &Tally) -> String {
-    let (ours, reason) = tally.by_whom();
-    format!(
-        "\"shape\": {:?}, \"item_nbytes\": {}, \"calls\": {}, \"nbytes\": {}, \"seconds\": {:e}, \
-         \"by_chunkwise\": {ours}, \"reason\": {}, \"chunk\": {:?}, \
-         \"cache_nslots\": {}, \"cache_nbytes\": {}, \"chunks\": {}, \
-         \"touched\": {}, \"loaded\": {}, \"filters\": [{}], {}",
-        traced.shape,
-        traced.item_nbytes,
-        traced.calls,
-        traced.nbytes,
-        traced.seconds,
-        quoted(&reason),
-        traced.chunk,
-        traced.cache.0,
-        traced.cache.1,
-        traced.chunks,
-        traced.touched,
-        traced.loaded,
-        filters(&traced.filters),
-        traced.walked.json(),
-    )
-}
-
-fn filters(filters: &[(String, u64, u64)]) -> String {
-    let one = |(name, decodes, nanoseconds): &(String, u64, u64)| {
-        let seconds = *nanoseconds as f64 / 1e9;
-        let name = quoted(name);
-        format!("{{\"name\": {name}, \"decodes\": {decodes}, \"seconds\": {seconds:e}}}")
-    };
-    filters.iter().map(one).collect::<Vec<_>>().join(", ")
-}
-
-/// A string as JSON has it.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            c if c < ' ' => {
-                let _ = write!(quoted, "\\u{:04x}", u32::from(c));
-            }
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{part, quoted};
-
-    #[test]
-    fn names_are_escaped() {
-        assert_eq!(quoted("a\"b\\c\n"), "\"a\\\"b\\\\c\\u000a\"");
-    }
+    use super::part;
 
     #[test]
     fn nothing_is_lost_where_a_number_is_divided() {

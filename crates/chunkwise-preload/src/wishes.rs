@@ -63,6 +63,11 @@ pub fn least_write() -> Option<u64> {
     said(&WANTED, "CHUNKWISE_WRITE_LEAST").and_then(nbytes).map(|n| n as u64)
 }
 
+/// Look at all of them that are looked at once.
+pub fn look() {
+    (report(), trace(), observe_only(), write(), least_read(), least_write());
+}
+
 /// Whether anything is to be told of what is read.
 pub fn tell() -> bool {
     report().is_some() || trace().is_some()

@@ -49,7 +49,7 @@ unsafe fn answered(callee: &Callee, call: &Call) -> bool {
     let (Some(known), Ok(bound)) = (known, callee.bound()) else { return false };
     // SAFETY: as above.
     let outcome = unsafe { write(bound, &known, call) };
-    if let Some(line) = &known.line {
+    if let Some(line) = known.line() {
         match &outcome {
             Ok(nbytes) => line.writes.ours(*nbytes),
             Err(why) => line.writes.theirs(&why.0),
@@ -66,7 +66,7 @@ pub unsafe fn count_among_others(callee: &Callee, call: &Call) {
     // SAFETY: the caller's contract.
     let known = || unsafe { datasets::known(callee, call.dataset, || false) };
     let known = catch_unwind(AssertUnwindSafe(known)).ok().flatten();
-    if let Some(line) = known.as_ref().and_then(|known| known.line.as_ref()) {
+    if let Some(line) = known.and_then(|known| known.line()) {
         line.writes.theirs("several datasets are written by one call");
     }
 }

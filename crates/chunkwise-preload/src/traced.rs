@@ -1,0 +1,176 @@
+//! What is told of the calls for one dataset?
+
+use std::fmt::Write as _;
+
+use chunkwise_select::{Dims, Hyperslab};
+
+use crate::counted::{Opened, Operation, Tally};
+use crate::datasets::TracedStorage;
+use crate::walked::{Span, Walked};
+
+/// A call, as its thread notes it.
+pub struct Noted {
+    pub opened: &'static Opened,
+    pub operation: Operation,
+    /// Extents of the dataset.
+    pub shape: Dims,
+    /// What of it, where that is a regular hyperslab.
+    pub slab: Option<Hyperslab>,
+    pub nbytes: u64,
+    pub span: Span,
+    /// What was decoded, where libhdf5 did it.
+    pub decodes: Option<Decodes>,
+}
+
+/// So many filters of a dataset are told.
+const MOST_FILTERS: usize = 6;
+
+/// By filter: how often it has decoded, and for how many nanoseconds; None where that is nothing.
+pub type Decodes = Option<Box<Counts>>;
+/// The same.
+pub type Counts = [(u64, u64); MOST_FILTERS];
+
+/// What one dataset was asked for, or given.
+#[derive(Debug, Default)]
+pub struct Traced {
+    shape: Vec<u64>,
+    item_nbytes: u64,
+    calls: u64,
+    nbytes: u64,
+    seconds: f64,
+    walked: Walked,
+    /// The shape of its chunks; empty without chunks.
+    chunk: Vec<u64>,
+    /// Slots and bytes of the program's chunk cache; 0 without chunks.
+    cache: (u64, u64),
+    /// Chunks of the dataset.
+    chunks: u64,
+    /// Of calls of libhdf5: chunks that they touched, and that it loaded.
+    touched: u64,
+    loaded: u64,
+    /// By filter: its name, how often it decoded, and for how many nanoseconds.
+    filters: Vec<(String, u64, u64)>,
+}
+
+impl Traced {
+    /// Whether there was any call.
+    pub fn is_empty(&self) -> bool {
+        self.calls == 0
+    }
+
+    /// Add a call.
+    pub fn add(&mut self, noted: &Noted) {
+        let Noted { opened, shape, slab, span, .. } = noted;
+        if self.shape != **shape {
+            self.shape = shape.to_vec();
+        }
+        if self.calls == 0 {
+            self.item_nbytes = opened.item_nbytes;
+            self.chunk = opened.storage.as_ref().map_or_else(Vec::new, |it| it.chunk.to_vec());
+            self.cache = opened.storage.as_ref().map_or((0, 0), |it| it.cache);
+        }
+        self.calls += 1;
+        self.nbytes = self.nbytes.saturating_add(noted.nbytes);
+        self.seconds += span.within;
+        self.walked.note(shape, slab.as_ref(), *span);
+        if let (Some(storage), Some(decodes)) = (&opened.storage, &noted.decodes) {
+            self.add_chunks(storage, slab.as_ref(), decodes);
+        }
+    }
+
+    /// Add what libhdf5 did with chunks.
+    fn add_chunks(
+        &mut self,
+        storage: &TracedStorage,
+        slab: Option<&Hyperslab>,
+        decodes: &Decodes,
+    ) {
+        if self.filters.is_empty() {
+            let across = |(&size, &chunk): (&u64, &u64)| size.div_ceil(chunk.max(1));
+            self.chunks =
+                self.shape.iter().zip(&storage.chunk).map(across).fold(1, u64::saturating_mul);
+            let told = storage.filters.iter().take(MOST_FILTERS);
+            self.filters = told.map(|filter| (filter.name.clone(), 0, 0)).collect();
+        }
+        // A chunk that is loaded is decoded once by each filter that was not left out for it.
+        let decodes = decodes.iter().flat_map(|counts| counts.iter());
+        let loaded = decodes.clone().map(|decoded| decoded.0).max().unwrap_or(0);
+        self.loaded += loaded;
+        self.touched += slab.map_or(loaded, |slab| touched(slab, &storage.chunk)).max(loaded);
+        for (filter, decoded) in self.filters.iter_mut().zip(decodes) {
+            filter.1 += decoded.0;
+            filter.2 += decoded.1;
+        }
+    }
+
+    /// As JSON, with what is counted besides.
+    pub fn json(&self, tally: &Tally) -> String {
+        let (ours, reason) = tally.by_whom();
+        format!(
+            "\"shape\": {:?}, \"item_nbytes\": {}, \"calls\": {}, \"nbytes\": {}, \
+             \"seconds\": {:e}, \"by_chunkwise\": {ours}, \"reason\": {}, \"chunk\": {:?}, \
+             \"cache_nslots\": {}, \"cache_nbytes\": {}, \"chunks\": {}, \
+             \"touched\": {}, \"loaded\": {}, \"filters\": [{}], {}",
+            self.shape,
+            self.item_nbytes,
+            self.calls,
+            self.nbytes,
+            self.seconds,
+            quoted(&reason),
+            self.chunk,
+            self.cache.0,
+            self.cache.1,
+            self.chunks,
+            self.touched,
+            self.loaded,
+            filters(&self.filters),
+            self.walked.json(),
+        )
+    }
+}
+
+/// Chunks that a box touches; of one with gaps between its blocks, no fewer.
+pub fn touched(slab: &Hyperslab, chunk: &[u64]) -> u64 {
+    let along = slab.axes().iter().zip(chunk).map(|(axis, &chunk)| {
+        let chunk = chunk.max(1);
+        let Some(last) = axis.len().checked_sub(1) else { return 0 };
+        let spanned = axis.index_of(last) / chunk - axis.start() / chunk + 1;
+        spanned.min(axis.count().saturating_mul(axis.block().div_ceil(chunk) + 1))
+    });
+    along.fold(1, u64::saturating_mul)
+}
+
+fn filters(filters: &[(String, u64, u64)]) -> String {
+    let one = |(name, decodes, nanoseconds): &(String, u64, u64)| {
+        let seconds = *nanoseconds as f64 / 1e9;
+        let name = quoted(name);
+        format!("{{\"name\": {name}, \"decodes\": {decodes}, \"seconds\": {seconds:e}}}")
+    };
+    filters.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// A string as JSON has it.
+pub fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c < ' ' => {
+                let _ = write!(quoted, "\\u{:04x}", u32::from(c));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn names_are_escaped() {
+        assert_eq!(quoted("a\"b\\c\n"), "\"a\\\"b\\\\c\\u000a\"");
+    }
+}
