@@ -4,7 +4,8 @@
  *     running      the process ends while threads read on
  *     interrupted  as that, by a signal (SIGINT) whose handler ends it
  *     at-once      by `_exit`, after all threads have ended
- *     forking      children are forked while threads read; each reads /y */
+ *     forking      children are forked while threads read; each reads /y.  Then one thread at a time calls
+ *                  libhdf5: a child could not use one that another thread was in */
 #define _GNU_SOURCE
 #include <hdf5.h>
 #include <pthread.h>
@@ -23,26 +24,33 @@ static long calls;
 static int goes_on;
 static atomic_long made;
 static atomic_int are_done, stop;
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
 static void read_rows(const char *name, long count, atomic_int *until) {
     float value[64];
     hsize_t dims[2], start[2] = {0, 0}, size[2] = {1, 0};
+    if (goes_on == 2) pthread_mutex_lock(&turn);
     hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT), space = H5Dget_space(dataset);
     H5Sget_simple_extent_dims(space, dims, NULL);
     size[1] = dims[1];
     hid_t memory = H5Screate_simple(2, size, NULL);
+    if (goes_on == 2) pthread_mutex_unlock(&turn);
     for (long i = 0; until ? !atomic_load(until) : i < count; i++) {
         start[0] = i % dims[0];
+        if (goes_on == 2) pthread_mutex_lock(&turn);
         H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, size, NULL);
         if (H5Dread(dataset, H5T_NATIVE_FLOAT, memory, space, H5P_DEFAULT, value) < 0) {
             if (goes_on != 1) _exit(3);
             pause(); /* libhdf5 has ended before this process. */
         }
+        if (goes_on == 2) pthread_mutex_unlock(&turn);
         if (name[0] == 'x') atomic_fetch_add(&made, 1);
     }
+    if (goes_on == 2) pthread_mutex_lock(&turn);
     H5Sclose(memory);
     H5Sclose(space);
     H5Dclose(dataset);
+    if (goes_on == 2) pthread_mutex_unlock(&turn);
 }
 
 static void *reads(void *argument) {
@@ -59,29 +67,20 @@ static void ends(int signal) {
     exit(5);
 }
 
-/* Called back within libhdf5, which no other thread is in then: a child can go on with it. */
-static herr_t forks(void *element, hid_t type, unsigned rank, const hsize_t *point, void *child) {
-    (void)element, (void)type, (void)rank, (void)point;
-    *(pid_t *)child = fork();
-    return 0;
-}
-
 static int all_children(void) {
-    hsize_t one = 1;
-    int element = 0, status, failed = 0;
-    hid_t space = H5Screate_simple(1, &one, NULL);
+    int status, failed = 0;
     for (int k = 0; k < CHILDREN; k++) {
-        pid_t child = -1;
-        H5Diterate(&element, H5T_NATIVE_INT, space, forks, &child);
+        pthread_mutex_lock(&turn);
+        pid_t child = fork();
+        pthread_mutex_unlock(&turn);
         if (child == 0) {
-            alarm(20);
+            alarm(60);
             read_rows("y", calls, NULL);
             exit(0);
         }
         waitpid(child, &status, 0);
         failed += status != 0;
     }
-    H5Sclose(space);
     return failed;
 }
 

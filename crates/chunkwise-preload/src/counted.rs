@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use chunkwise_engine::Published;
 use chunkwise_libhdf5::LibraryVersion;
@@ -83,8 +83,8 @@ pub struct Opened {
 /// All that this process counts.
 pub struct Counted {
     process: u32,
-    /// When its first dataset was looked at: by its clock, and in seconds of Unix time.
-    pub began: (Instant, f64),
+    /// When its first dataset was looked at: as [`now`] says it, and in seconds of Unix time.
+    pub began: (u64, f64),
     /// The version of the libhdf5 of that dataset.
     pub version: OnceLock<LibraryVersion>,
     lines: Mutex<Lines>,
@@ -145,7 +145,7 @@ fn get_or_begin() -> &'static Counted {
         let unix = SystemTime::now().duration_since(UNIX_EPOCH);
         Counted {
             process: std::process::id(),
-            began: (Instant::now(), unix.map_or(0.0, |since| since.as_secs_f64())),
+            began: (now(), unix.map_or(0.0, |since| since.as_secs_f64())),
             version: OnceLock::new(),
             lines: Mutex::default(),
             unbound: Mutex::default(),
@@ -200,16 +200,24 @@ pub fn unbound(path: &str, reason: &str) {
 
 impl Opened {
     /// When a call for it began and ended, as a trace says it.
-    pub fn span(&self, start: Instant, within: Duration) -> Span {
-        let began = start.saturating_duration_since(self.counted.began.0).as_secs_f64();
-        let within = within.as_secs_f64();
-        Span { began, ended: began + within, within }
+    pub fn span(&self, start: u64, end: u64) -> Span {
+        let seconds = |nanoseconds: u64| nanoseconds as f64 * 1e-9;
+        let since = |when: u64| seconds(when.saturating_sub(self.counted.began.0));
+        Span { began: since(start), ended: since(end), within: seconds(end.saturating_sub(start)) }
     }
 }
 
+/// Nanoseconds by a clock that only goes on.
+pub fn now() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a place for the answer.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// Note a call.  This waits for nobody.
-pub fn note(noted: Noted) {
-    let counted = noted.opened.counted;
+pub fn note(opened: &'static Opened, noted: impl FnOnce() -> Noted) {
+    let counted = opened.counted;
     if !COUNTED.get().is_some_and(|now| std::ptr::eq(now, counted)) {
         // A callback has forked within this call, which is the parent's.
         return;

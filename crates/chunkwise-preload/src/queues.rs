@@ -62,8 +62,9 @@ pub fn queue<T>() -> (Writer<T>, Reader<T>) {
 }
 
 impl<T> Writer<T> {
-    /// Write a value; whether a block is full now, so that it is time to collect.
-    pub fn write(&mut self, value: T) -> bool {
+    /// Write what is made in its place; whether a block is full now, so that it is time to collect.
+    #[inline]
+    pub fn write(&mut self, make: impl FnOnce() -> T) -> bool {
         if self.written == BLOCK_LEN {
             let next = Block::new();
             // Only this writer sets it.
@@ -72,7 +73,7 @@ impl<T> Writer<T> {
         }
         // SAFETY: nobody reads this place yet, and only this writer writes to the block: `queue` and the
         // lines above make one for each.
-        unsafe { (*self.block.places[self.written].get()).write(value) };
+        unsafe { (*self.block.places[self.written].get()).write(make()) };
         self.written += 1;
         self.block.written.store(self.written, Ordering::Release);
         self.written == BLOCK_LEN
@@ -118,7 +119,7 @@ pub fn collect<T>(
     time: impl Fn(&T) -> f64,
     take: impl FnMut(&T),
 ) {
-    let mut found = Vec::new();
+    let mut found = Vec::with_capacity(BLOCK_LEN);
     let looked = readers.iter().map(|reader| reader.look(&mut found));
     let ends: Vec<_> = looked.map(|(block, read)| (Arc::clone(block), read)).collect();
     // Each queue is sorted already.
@@ -153,7 +154,7 @@ mod tests {
             let write = |(by, mut writer): (usize, Writer<Value>)| {
                 scope.spawn(move || {
                     begin.wait();
-                    let full = (0..EACH).filter(|&n| writer.write(Box::new((by, n)))).count();
+                    let full = (0..EACH).filter(|&n| writer.write(|| Box::new((by, n)))).count();
                     assert_eq!(full, EACH / BLOCK_LEN);
                 })
             };
@@ -184,7 +185,7 @@ mod tests {
     fn queues_are_told_in_one_order_of_time() {
         let (mut writers, mut readers): (Vec<_>, Vec<_>) = (0..3).map(|_| queue()).unzip();
         for n in 0..400_u32 {
-            writers[n as usize * 7 % 3].write(n);
+            writers[n as usize * 7 % 3].write(|| n);
         }
         let mut seen = Vec::new();
         collect(&mut readers, |&n| f64::from(n), |&n| seen.push(n));
@@ -196,7 +197,7 @@ mod tests {
     fn what_is_not_collected_is_dropped_once() {
         let alive = Arc::new(());
         let (mut writer, reader) = queue();
-        (0..3 * BLOCK_LEN + 5).for_each(|_| drop(writer.write(Arc::clone(&alive))));
+        (0..3 * BLOCK_LEN + 5).for_each(|_| drop(writer.write(|| Arc::clone(&alive))));
         drop(writer);
         assert_eq!(Arc::strong_count(&alive), 3 * BLOCK_LEN + 6);
         drop(reader);

@@ -4,6 +4,7 @@
 //! points in the order in which they were given.  The engine gives them in the same order.
 
 use std::ffi::c_int;
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use chunkwise_libhdf5::binding::{hid_t, hsize_t};
@@ -147,18 +148,23 @@ pub unsafe fn asked(more: &More, space: hid_t) -> (Option<Hyperslab>, u64) {
 /// # Safety
 /// As [`space_of`]; something is selected.
 unsafe fn a_box(more: &More, space: hid_t, len: u64) -> Option<Hyperslab> {
+    let mut first = [MaybeUninit::<hsize_t>::uninit(); MAX_RANK];
     // No element has that index.
-    let (mut first, mut last) = ([hsize_t::MAX; MAX_RANK], [hsize_t::MAX; MAX_RANK]);
+    let mut last = [hsize_t::MAX; MAX_RANK];
     // SAFETY: room for every dimension.
     let status =
-        unsafe { (more.H5Sget_select_bounds)(space, first.as_mut_ptr(), last.as_mut_ptr()) };
+        unsafe { (more.H5Sget_select_bounds)(space, first.as_mut_ptr().cast(), last.as_mut_ptr()) };
     if status < 0 {
         return None;
     }
-    let bounds = first.iter().zip(&last).take_while(|bounds| *bounds.1 < hsize_t::MAX);
-    let axes = bounds.map(|(&first, &last)| Axis::range(first, last.saturating_sub(first) + 1));
-    let volume = axes.clone().try_fold(1u64, |volume, axis| volume.checked_mul(axis.len()));
-    (volume == Some(len)).then(|| Hyperslab::from_axes(axes.collect()))
+    let rank = last.iter().take_while(|&&last| last < hsize_t::MAX).count();
+    let axis = |d: usize| {
+        // SAFETY: libhdf5 has written both, of each dimension.
+        let first = unsafe { first[d].assume_init() };
+        Axis::range(first, last[d].saturating_sub(first) + 1)
+    };
+    let volume = (0..rank).try_fold(1u64, |volume, d| volume.checked_mul(axis(d).len()));
+    (volume == Some(len)).then(|| Hyperslab::from_axes((0..rank).map(axis).collect()))
 }
 
 /// # Safety

@@ -8,7 +8,6 @@ use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use chunkwise_libhdf5::binding::{DEFAULT, herr_t, shape_of};
 use chunkwise_libhdf5::{LibraryVersion, decodes};
@@ -39,19 +38,19 @@ pub unsafe fn timed(
     // SAFETY: the caller's contract.
     let known = unsafe { known(callee, call) };
     let storage = known.as_ref().and_then(|known| known.storage());
-    let before = decoded(storage);
-    let start = Instant::now();
+    let before = storage.map(decoded);
+    let start = counted::now();
     let (status, answered) = carry_out();
-    let within = start.elapsed();
+    let end = counted::now();
     if status >= 0
         && let Some(known) = &known
     {
         noted(|| {
-            let decodes =
-                (answered == Answered::ByLibhdf5).then(|| decoded_since(&before, storage));
+            let by_libhdf5 = storage.zip(before).filter(|_| answered == Answered::ByLibhdf5);
+            let decodes = by_libhdf5.map(|(storage, before)| decoded_since(&before, storage));
             // SAFETY: as above, of a call that went well.
             let asked = unsafe { asked(callee, known, call)? };
-            note(operation, known, asked, known.opened?.span(start, within), decodes.as_ref())
+            note(operation, known, asked, known.opened?.span(start, end), decodes.as_ref())
         });
     }
     status
@@ -65,14 +64,14 @@ pub unsafe fn timed(
 pub unsafe fn tried(callee: &Callee, call: &Call, answer: impl FnOnce() -> bool) -> bool {
     // SAFETY: the caller's contract.
     let known = unsafe { known(callee, call) };
-    let start = Instant::now();
+    let start = counted::now();
     let is_answered = answer();
-    let within = start.elapsed();
+    let end = counted::now();
     if is_answered && let Some(known) = &known {
         noted(|| {
             // SAFETY: as above.
             let asked = unsafe { asked(callee, known, call)? };
-            note(Operation::Read, known, asked, known.opened?.span(start, within), None)
+            note(Operation::Read, known, asked, known.opened?.span(start, end), None)
         });
     }
     is_answered
@@ -94,10 +93,10 @@ pub unsafe fn together(
     let known: Vec<Option<Arc<Known>>> = known.collect();
     let known =
         || known.iter().zip(calls).filter_map(|(known, call)| Some((known.as_ref()?, call)));
-    let before: Vec<Counts> = known().map(|(known, _)| decoded(known.storage())).collect();
-    let start = Instant::now();
+    let before: Vec<_> = known().map(|(known, _)| known.storage().map(decoded)).collect();
+    let start = counted::now();
     let status = carry_out();
-    let within = start.elapsed();
+    let end = counted::now();
     if status < 0 {
         return status;
     }
@@ -110,9 +109,10 @@ pub unsafe fn together(
         let mut shares = Vec::new();
         for (i, ((known, asked), before)) in parts.iter().zip(&before).enumerate() {
             let share = if nbytes > 0.0 { asked.nbytes(known) as f64 / nbytes } else { 0.0 };
-            let mut decodes = decoded_since(before, known.storage());
+            let since = |(storage, before)| decoded_since(before, storage);
+            let mut decodes = known.storage().zip(before.as_ref()).map(since);
             let slots = known.storage().into_iter().flat_map(|storage| &storage.filters);
-            for (decoded, slot) in decodes.iter_mut().zip(slots) {
+            for (decoded, slot) in decodes.iter_mut().flatten().zip(slots) {
                 let has_it = |known: &Known| {
                     known.storage().is_some_and(|storage| storage.filters.contains(slot))
                 };
@@ -128,9 +128,9 @@ pub unsafe fn together(
         }
         for ((known, asked), (share, decodes)) in parts.into_iter().zip(shares) {
             let Some(opened) = known.opened else { continue };
-            let span = opened.span(start, within);
+            let span = opened.span(start, end);
             let own = Span { within: span.within * share, ..span };
-            note(operation, known, asked, own, Some(&decodes));
+            note(operation, known, asked, own, decodes.as_ref());
         }
         Some(())
     });
@@ -164,20 +164,17 @@ pub enum Answered {
     ByLibhdf5,
 }
 
-fn decoded(storage: Option<&TracedStorage>) -> Counts {
+fn decoded(storage: &TracedStorage) -> Counts {
     let mut found = Counts::default();
-    if let Some(storage) = storage {
-        for (one, filter) in found.iter_mut().zip(&storage.filters) {
-            *one = decodes(filter.number);
-        }
+    for (one, filter) in found.iter_mut().zip(&storage.filters) {
+        *one = decodes(filter.number);
     }
     found
 }
 
-fn decoded_since(before: &Counts, storage: Option<&TracedStorage>) -> Counts {
+fn decoded_since(before: &Counts, storage: &TracedStorage) -> Counts {
     let mut decodes = decoded(storage);
-    let filters = storage.map_or(0, |storage| storage.filters.len());
-    for (now, before) in decodes.iter_mut().zip(before).take(filters) {
+    for (now, before) in decodes.iter_mut().zip(before).take(storage.filters.len()) {
         *now = (now.0.saturating_sub(before.0), now.1.saturating_sub(before.1));
     }
     decodes
@@ -255,11 +252,19 @@ fn note(
     }
     let nbytes = asked.nbytes(known);
     let Asked { shape, slab, .. } = asked;
-    let shape = Dims::from_slice(&shape);
-    // Most calls decode nothing.
-    let some = |counts: &Counts| (*counts != Counts::default()).then(|| Box::new(*counts));
-    let decodes = decodes.map(some);
-    counted::note(Noted { opened, operation, shape, slab, nbytes, span, decodes });
+    counted::note(opened, || Noted {
+        opened,
+        operation,
+        shape: Dims::from_slice(&shape),
+        slab,
+        nbytes,
+        span,
+        // Most calls decode nothing.
+        decodes: decodes.map(|counts| {
+            let is_any = *counts != Counts::default();
+            is_any.then(|| Box::new(*counts))
+        }),
+    });
     Some(())
 }
 
