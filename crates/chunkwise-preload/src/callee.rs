@@ -35,6 +35,17 @@ type OfOne = unsafe extern "C-unwind" fn(hid_t) -> c_int;
 type OfNone = unsafe extern "C-unwind" fn() -> herr_t;
 /// Of `H5Sselect_elements`.
 type Pick = unsafe extern "C-unwind" fn(hid_t, c_int, usize, *const hsize_t) -> herr_t;
+/// Of `H5Sselect_hyperslab`.
+type Select = unsafe extern "C-unwind" fn(
+    hid_t,
+    c_int,
+    *const hsize_t,
+    *const hsize_t,
+    *const hsize_t,
+    *const hsize_t,
+) -> herr_t;
+/// Of one that changes the dataspace that is its first argument, and has up to three more.
+type Change = unsafe extern "C-unwind" fn(hid_t, usize, usize, usize) -> herr_t;
 /// Of `H5Dset_extent` and `H5Dextend`.
 type Resize = unsafe extern "C-unwind" fn(hid_t, *const hsize_t) -> herr_t;
 
@@ -71,6 +82,24 @@ pub struct Callee {
     pub offset_simple: Option<unsafe extern "C-unwind" fn(hid_t, *const i64) -> herr_t>,
     /// `H5Sselect_elements`
     pub select_elements: Option<Pick>,
+    /// `H5Sselect_hyperslab`
+    pub select_hyperslab: Option<Select>,
+    /// `H5Sselect_all`
+    pub select_all: Option<Change>,
+    /// `H5Sselect_none`
+    pub select_none: Option<Change>,
+    /// `H5Sselect_copy`
+    pub select_copy: Option<Change>,
+    /// `H5Sselect_adjust`
+    pub select_adjust: Option<Change>,
+    /// `H5Smodify_select`
+    pub modify_select: Option<Change>,
+    /// `H5Sset_extent_simple`
+    pub set_extent_simple: Option<Change>,
+    /// `H5Sset_extent_none`
+    pub set_extent_none: Option<Change>,
+    /// `H5Sextent_copy`
+    pub extent_copy: Option<Change>,
     /// `H5Tget_class`
     pub class: Option<OfOne>,
     /// `H5Tregister`
@@ -204,6 +233,15 @@ impl Callee {
             extend: own!(loaded, "H5Dextend"),
             offset_simple: own!(loaded, "H5Soffset_simple"),
             select_elements: own!(loaded, "H5Sselect_elements"),
+            select_hyperslab: own!(loaded, "H5Sselect_hyperslab"),
+            select_all: own!(loaded, "H5Sselect_all"),
+            select_none: own!(loaded, "H5Sselect_none"),
+            select_copy: own!(loaded, "H5Sselect_copy"),
+            select_adjust: own!(loaded, "H5Sselect_adjust"),
+            modify_select: own!(loaded, "H5Smodify_select"),
+            set_extent_simple: own!(loaded, "H5Sset_extent_simple"),
+            set_extent_none: own!(loaded, "H5Sset_extent_none"),
+            extent_copy: own!(loaded, "H5Sextent_copy"),
             class: own!(loaded, "H5Tget_class"),
             register: own!(loaded, "H5Tregister"),
             unregister: own!(loaded, "H5Tunregister"),

@@ -169,6 +169,11 @@ thread_local! {
 /// Counts how often something was forgotten: what threads remember counts no more then.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
+/// How often something was forgotten until now: then a handle may be another object's.
+pub fn generation() -> u64 {
+    GENERATION.load(Ordering::Acquire)
+}
+
 fn recent(key: (usize, hid_t), generation: u64) -> Option<Arc<Known>> {
     let found = RECENT.try_with(|recent| {
         let recent = recent.try_borrow().ok()?;

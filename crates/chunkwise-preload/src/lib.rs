@@ -30,6 +30,7 @@ mod more;
 mod queues;
 mod reading;
 mod report;
+mod selected;
 mod spaces;
 mod stand_in;
 mod trace;

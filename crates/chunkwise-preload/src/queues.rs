@@ -114,11 +114,7 @@ impl<T> Reader<T> {
 
 /// Give `take` what is written in all queues and not yet collected, by `time`; forget queues whose threads
 /// have ended.
-pub fn collect<T>(
-    readers: &mut Vec<Reader<T>>,
-    time: impl Fn(&T) -> f64,
-    take: impl FnMut(&T),
-) {
+pub fn collect<T>(readers: &mut Vec<Reader<T>>, time: impl Fn(&T) -> f64, take: impl FnMut(&T)) {
     let mut found = Vec::with_capacity(BLOCK_LEN);
     let looked = readers.iter().map(|reader| reader.look(&mut found));
     let ends: Vec<_> = looked.map(|(block, read)| (Arc::clone(block), read)).collect();
@@ -166,11 +162,15 @@ mod tests {
             begin.wait();
             loop {
                 let last = done.load(Ordering::Acquire);
-                collect(&mut readers, |_| 0.0, |value| {
-                    let (by, n) = **value;
-                    assert_eq!(n, seen[by]);
-                    seen[by] += 1;
-                });
+                collect(
+                    &mut readers,
+                    |_| 0.0,
+                    |value| {
+                        let (by, n) = **value;
+                        assert_eq!(n, seen[by]);
+                        seen[by] += 1;
+                    },
+                );
                 if last {
                     break;
                 }

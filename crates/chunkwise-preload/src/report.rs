@@ -8,8 +8,8 @@ use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::FromRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::sync::atomic::Ordering;
 use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
 
 use crate::counted::{self, Counted, Tally};
 use crate::{callee, datasets, trace, wishes};

@@ -13,7 +13,7 @@ use crate::call::Call;
 use crate::callee::{self, Callee};
 use crate::counted::Operation;
 use crate::trace::Answered;
-use crate::{conversions, datasets, reading, spaces, trace, wishes, writing};
+use crate::{conversions, datasets, reading, selected, spaces, trace, wishes, writing};
 
 /// What a function of HDF5 returns on failure, where there is no function to pass a call on to.
 const FAILED: c_int = -1;
@@ -82,6 +82,15 @@ stand_in!(H5Dset_extent => set_extent);
 stand_in!(H5Dextend => extend);
 stand_in!(H5Soffset_simple => offset_simple);
 stand_in!(H5Sselect_elements => select_elements);
+stand_in!(H5Sselect_hyperslab => select_hyperslab);
+stand_in!(H5Sselect_all => select_all);
+stand_in!(H5Sselect_none => select_none);
+stand_in!(H5Sselect_copy => select_copy);
+stand_in!(H5Sselect_adjust => select_adjust);
+stand_in!(H5Smodify_select => modify_select);
+stand_in!(H5Sset_extent_simple => set_extent_simple);
+stand_in!(H5Sset_extent_none => set_extent_none);
+stand_in!(H5Sextent_copy => extent_copy);
 stand_in!(H5Tregister => register);
 stand_in!(H5Tunregister => unregister);
 
@@ -375,9 +384,64 @@ unsafe extern "C-unwind" fn select_elements(
     let Some(callee) = callee::of(caller) else { return FAILED };
     let Some(own) = callee.select_elements else { return FAILED };
     spaces::PICKED.store(true, Ordering::Relaxed);
+    selected::change(space);
     // SAFETY: the program's own call, passed on as it is.
     unsafe { own(space, how, count, points) }
 }
+
+unsafe extern "C-unwind" fn select_hyperslab(
+    space: hid_t,
+    how: c_int,
+    start: *const hsize_t,
+    stride: *const hsize_t,
+    count: *const hsize_t,
+    block: *const hsize_t,
+    caller: usize,
+) -> herr_t {
+    const SET: c_int = 0;
+    let Some(callee) = callee::of(caller) else { return FAILED };
+    let Some(own) = callee.select_hyperslab else { return FAILED };
+    // SAFETY: the program's own call, passed on as it is.
+    let status = unsafe { own(space, how, start, stride, count, block) };
+    if wishes::trace().is_some() {
+        match status >= 0 && how == SET {
+            // SAFETY: as above.
+            true => unsafe { selected::set(callee, space, [start, stride, count, block]) },
+            false => selected::change(space),
+        }
+    }
+    status
+}
+
+/// What changes a dataspace in another way.
+macro_rules! alters {
+    ($name:ident) => {
+        unsafe extern "C-unwind" fn $name(
+            space: hid_t,
+            second: usize,
+            third: usize,
+            fourth: usize,
+            _: usize,
+            _: usize,
+            caller: usize,
+        ) -> herr_t {
+            let Some(callee) = callee::of(caller) else { return FAILED };
+            let Some(own) = callee.$name else { return FAILED };
+            selected::change(space);
+            // SAFETY: the program's own call, passed on with all arguments that it may have.
+            unsafe { own(space, second, third, fourth) }
+        }
+    };
+}
+
+alters!(select_all);
+alters!(select_none);
+alters!(select_copy);
+alters!(select_adjust);
+alters!(modify_select);
+alters!(set_extent_simple);
+alters!(set_extent_none);
+alters!(extent_copy);
 
 /// What changes how types are converted.
 macro_rules! changes {

@@ -19,7 +19,7 @@ use crate::counted::{self, Counted, Operation};
 use crate::datasets::{Known, TracedStorage};
 use crate::traced::{Counts, Noted, quoted, touched};
 use crate::walked::Span;
-use crate::{datasets, reading, spaces, wishes};
+use crate::{datasets, reading, selected, spaces, wishes};
 
 /// Whether the program has ever changed the extents of a dataset (`H5Dset_extent`).
 pub static RESIZED: AtomicBool = AtomicBool::new(false);
@@ -217,7 +217,16 @@ unsafe fn asked<'a>(callee: &Callee, known: &'a Known, call: &Call) -> Option<As
                 let len = whole.len().unwrap_or(0);
                 (Some(whole), len)
             }
-            space => spaces::asked(&bound.more, space),
+            space => match selected::known(callee, space) {
+                Some((slab, len)) => (Some(slab), len),
+                None => {
+                    let (slab, len) = spaces::asked(&bound.more, space);
+                    if let Some(slab) = &slab {
+                        selected::learn(callee, space, slab.rank());
+                    }
+                    (slab, len)
+                }
+            },
         };
         (shape, asked)
     };

@@ -79,12 +79,7 @@ impl Traced {
     }
 
     /// Add what libhdf5 did with chunks.
-    fn add_chunks(
-        &mut self,
-        storage: &TracedStorage,
-        slab: Option<&Hyperslab>,
-        decodes: &Decodes,
-    ) {
+    fn add_chunks(&mut self, storage: &TracedStorage, slab: Option<&Hyperslab>, decodes: &Decodes) {
         if self.filters.is_empty() {
             let across = |(&size, &chunk): (&u64, &u64)| size.div_ceil(chunk.max(1));
             self.chunks =
