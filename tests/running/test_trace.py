@@ -321,6 +321,29 @@ def test_selections_of_all_kinds(only: bool, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("only", [False, True], ids=["engine", "observed"])
+def test_selections_that_replace_each_other(only: bool, tmp_path: Path) -> None:
+    """However the selection of a dataspace changes, what is recorded is what libhdf5 reads."""
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["x"] = np.arange(100, dtype="f4")
+    words = (test_in_c.made("selecting", tmp_path), "x.h5")
+    plain = untraced(tmp_path, *words)
+    said, found, _ = traced(tmp_path, *words, only=only)
+    assert said == plain
+    read = [tuple(map(int, line.split())) for line in plain[0].splitlines()]
+    assert max(count for count, _, _ in read) == 100
+    one = found["/x"]
+    assert (one.calls, one.nbytes) == (len(read), 4 * sum(count for count, _, _ in read))
+    # A box of one run follows from its first, its last and the distance.
+    boxes = []
+    for run in one.runs:
+        ((start, stride, count, block),) = run.first
+        if count == 1 or stride == block:
+            (by,) = run.by or (count * block,)
+            boxes += [(count * block, start + k * by) for k in range(run.times)]
+    assert boxes == [(count, first) for count, is_box, first in read if is_box]
+
+
+@pytest.mark.parametrize("only", [False, True], ids=["engine", "observed"])
 def test_several_datasets_by_one_call(only: bool, tmp_path: Path) -> None:
     """Each is a read of its own; the time and what was decoded are divided among them."""
     rng = np.random.default_rng(3)

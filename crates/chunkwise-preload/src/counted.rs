@@ -296,3 +296,90 @@ impl Merged {
         (!traced.is_empty()).then_some(traced)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use chunkwise_select::{Dims, Hyperslab};
+
+    use super::*;
+
+    const VERSION: LibraryVersion = LibraryVersion(1, 14, 0);
+
+    fn dataset(name: &str) -> &'static Opened {
+        opened(VERSION, ("file".to_string(), name.to_string()), 4, None)
+    }
+
+    /// Note reads of one row after another, of as many rows.
+    fn read_rows(opened: &'static Opened, count: u64) {
+        for row in 0..count {
+            let start = now();
+            note(opened, || Noted {
+                opened,
+                operation: Operation::Read,
+                shape: Dims::from_slice(&[count]),
+                chosen: Hyperslab::new(&[count], &[row], &[1], &[1], &[1]).ok().into(),
+                nbytes: 4,
+                span: opened.span(start, now()),
+                decodes: None,
+            });
+        }
+    }
+
+    fn calls(merged: &Merged, opened: &Opened) -> Option<String> {
+        let traced = merged.traced(opened.line, Operation::Read)?;
+        let json = traced.json(&opened.line.reads);
+        Some(json.split(", ").find(|part| part.starts_with("\"calls\""))?.to_string())
+    }
+
+    #[test]
+    fn calls_are_noted_while_another_thread_merges() {
+        let opened = dataset("merging");
+        let merging = locked(&opened.counted.merged);
+        let others = (0..4).map(|_| thread::spawn(|| read_rows(opened, 1000)));
+        // They end, though this one merges all the time.
+        others.collect::<Vec<_>>().into_iter().for_each(|other| assert!(other.join().is_ok()));
+        drop(merging);
+        let merged = opened.counted.merged();
+        assert_eq!(calls(&merged, opened).as_deref(), Some("\"calls\": 4000"));
+        assert!(merged.traced(opened.line, Operation::Write).is_none());
+    }
+
+    #[test]
+    fn a_child_waits_for_no_thread_of_its_parent() {
+        let theirs = dataset("parent");
+        read_rows(theirs, 10);
+        let parent = theirs.counted;
+        // SAFETY: the child calls only what a program may, and ends without unwinding.
+        let child = unsafe {
+            let held = (
+                locked(&parent.merged),
+                locked(&parent.lines),
+                locked(&parent.unbound),
+                locked(&parent.newcomers),
+            );
+            let child = libc::fork();
+            if child == 0 {
+                libc::alarm(60);
+                let own = dataset("child");
+                // One that the parent has begun is not the child's.
+                read_rows(theirs, 10);
+                read_rows(own, 1000);
+                let merged = own.counted.merged();
+                let is_right = calls(&merged, own).as_deref() == Some("\"calls\": 1000")
+                    && own.counted.lines().len() == 1
+                    && own.counted.unbound().is_empty()
+                    && get().is_some_and(|counted| std::ptr::eq(counted, own.counted));
+                libc::_exit(i32::from(!is_right));
+            }
+            drop(held);
+            child
+        };
+        let mut status = -1;
+        // SAFETY: a place for the answer.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(status, 0, "it waited for ever, or told what is not its own");
+        assert_eq!(calls(&parent.merged(), theirs).as_deref(), Some("\"calls\": 10"));
+    }
+}

@@ -9,8 +9,8 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 
-/// Places of a block.
-pub const BLOCK_LEN: usize = 64;
+/// Places of a block.  Two of these stay in a processor's nearest cache.
+const BLOCK_LEN: usize = 32;
 
 struct Block<T> {
     places: Box<[UnsafeCell<MaybeUninit<T>>]>,

@@ -27,8 +27,62 @@ struct Remembered {
     /// Of what is known of handles.
     generation: u64,
     rank: usize,
-    /// The box that this thread has selected: first element and length of each dimension.
-    selected: Option<[(u64, u64); MOST_RANK]>,
+    /// The box that this thread has selected.
+    selected: Option<Boxed>,
+}
+
+/// A hyperslab without gaps.
+#[derive(Clone, Copy)]
+pub struct Boxed {
+    rank: usize,
+    /// First element and length of each dimension.
+    axes: [(u64, u64); MOST_RANK],
+}
+
+/// What is selected, in little room.
+pub enum Chosen {
+    Box(Boxed),
+    Slab(Box<Hyperslab>),
+    /// What is no regular hyperslab.
+    Odd,
+}
+
+impl From<Option<Hyperslab>> for Chosen {
+    fn from(slab: Option<Hyperslab>) -> Self {
+        let Some(slab) = slab else { return Self::Odd };
+        let rank = slab.rank();
+        if rank > MOST_RANK || !slab.axes().iter().all(Axis::is_contiguous) {
+            return Self::Slab(Box::new(slab));
+        }
+        let mut axes = [(0, 0); MOST_RANK];
+        for (to, axis) in axes.iter_mut().zip(slab.axes()) {
+            *to = (axis.start(), axis.len());
+        }
+        Self::Box(Boxed { rank, axes })
+    }
+}
+
+impl Chosen {
+    /// As others take it.
+    pub fn slab(&self) -> Option<Hyperslab> {
+        match self {
+            Self::Box(Boxed { rank, axes }) => {
+                let axes = axes[..*rank].iter().map(|&(start, len)| Axis::range(start, len));
+                Some(Hyperslab::from_axes(axes.collect()))
+            }
+            Self::Slab(slab) => Some((**slab).clone()),
+            Self::Odd => None,
+        }
+    }
+
+    /// Dimensions.
+    pub fn rank(&self) -> Option<usize> {
+        match self {
+            Self::Box(boxed) => Some(boxed.rank),
+            Self::Slab(slab) => Some(slab.rank()),
+            Self::Odd => None,
+        }
+    }
 }
 
 const NOTHING: Remembered =
@@ -101,13 +155,13 @@ pub unsafe fn set(callee: &Callee, space: hid_t, parts: [*const hsize_t; 4]) {
 ///
 /// # Safety
 /// Each is null or has `rank` numbers.
-unsafe fn a_box(rank: usize, parts: [*const hsize_t; 4]) -> Option<[(u64, u64); MOST_RANK]> {
+unsafe fn a_box(rank: usize, parts: [*const hsize_t; 4]) -> Option<Boxed> {
     let [start, stride, count, block] = parts;
     if start.is_null() || count.is_null() {
         return None;
     }
-    let mut found = [(0, 0); MOST_RANK];
-    for (d, found) in found.iter_mut().enumerate().take(rank) {
+    let mut axes = [(0, 0); MOST_RANK];
+    for (d, axis) in axes.iter_mut().enumerate().take(rank) {
         // SAFETY: the caller's contract.
         let of = |part: *const hsize_t| if part.is_null() { 1 } else { unsafe { *part.add(d) } };
         let (stride, count, block) = (of(stride), of(count), of(block));
@@ -116,27 +170,26 @@ unsafe fn a_box(rank: usize, parts: [*const hsize_t; 4]) -> Option<[(u64, u64); 
         }
         // One without an end (`H5S_UNLIMITED`) has no length either.
         let len = count.checked_mul(block).filter(|&len| len > 0 && len < hsize_t::MAX)?;
-        *found = (of(start), len);
+        *axis = (of(start), len);
     }
-    Some(found)
+    Some(Boxed { rank, axes })
 }
 
 /// What this thread has selected of a dataspace, and how many elements these are; None where it does not
 /// remember it.
-pub fn known(callee: &Callee, space: hid_t) -> Option<(Hyperslab, u64)> {
+#[inline]
+pub fn known(callee: &Callee, space: hid_t) -> Option<(Boxed, u64)> {
     // An offset moves what is selected.
     if spaces::MOVED.load(Ordering::Relaxed) {
         return None;
     }
     let found = with(space, |own, thread| {
         let is_own = setter(space).load(Ordering::Relaxed) == thread;
-        let selected = own.selected.as_ref().filter(|_| is_own && own.is_of(callee, space))?;
-        let axes = selected[..own.rank].iter();
-        let len = axes.clone().try_fold(1u64, |len, axis| len.checked_mul(axis.1))?;
-        let axes = axes.map(|&(start, len)| Axis::range(start, len));
-        Some((Hyperslab::from_axes(axes.collect()), len))
+        own.selected.filter(|_| is_own && own.is_of(callee, space))
     });
-    found.flatten()
+    let found = found.flatten()?;
+    let lens = found.axes[..found.rank].iter().map(|axis| axis.1);
+    Some((found, lens.into_iter().try_fold(1u64, u64::checked_mul)?))
 }
 
 #[cfg(test)]
@@ -147,7 +200,7 @@ mod tests {
         let parts =
             parts.map(|part| if part.is_empty() { std::ptr::null() } else { part.as_ptr() });
         // SAFETY: none, or a number for each dimension.
-        unsafe { a_box(rank, parts) }.map(|found| found[..rank].to_vec())
+        unsafe { a_box(rank, parts) }.map(|found| found.axes[..rank].to_vec())
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::call::Call;
 use crate::callee::{Bound, Callee};
 use crate::counted::{self, Counted, Operation};
 use crate::datasets::{Known, TracedStorage};
+use crate::selected::Chosen;
 use crate::traced::{Counts, Noted, quoted, touched};
 use crate::walked::Span;
 use crate::{datasets, reading, selected, spaces, wishes};
@@ -184,8 +185,8 @@ fn decoded_since(before: &Counts, storage: &TracedStorage) -> Counts {
 struct Asked<'a> {
     /// Extents of the dataset.
     shape: Cow<'a, [u64]>,
-    /// What of it, where that is a regular hyperslab.
-    slab: Option<Hyperslab>,
+    /// What of it.
+    chosen: Chosen,
     /// Elements.
     len: u64,
 }
@@ -197,8 +198,8 @@ impl Asked<'_> {
 
     /// Chunks that are touched, as far as that is known.
     fn touched(&self, known: &Known) -> u64 {
-        let chunks = self.slab.as_ref().zip(known.storage());
-        chunks.map_or(0, |(slab, storage)| touched(slab, &storage.chunk))
+        let chunks = self.chosen.slab().zip(known.storage());
+        chunks.map_or(0, |(slab, storage)| touched(&slab, &storage.chunk))
     }
 }
 
@@ -208,31 +209,29 @@ unsafe fn asked<'a>(callee: &Callee, known: &'a Known, call: &Call) -> Option<As
     let bound = callee.bound().ok()?;
     // SAFETY: the caller's contract; it was read with just now, so that nothing fails, and leaves
     // no error to the program.
-    let (shape, (slab, len)) = unsafe {
-        let shape = shape_now(bound, known, call);
-        let asked = match call.file_space {
-            // A scalar, too, is all or nothing.
-            space if space == DEFAULT || shape.is_empty() => {
-                let whole = Hyperslab::all(&shape);
-                let len = whole.len().unwrap_or(0);
-                (Some(whole), len)
-            }
-            space => match selected::known(callee, space) {
-                Some((slab, len)) => (Some(slab), len),
-                None => {
-                    let (slab, len) = spaces::asked(&bound.more, space);
-                    if let Some(slab) = &slab {
-                        selected::learn(callee, space, slab.rank());
-                    }
-                    (slab, len)
+    let shape = unsafe { shape_now(bound, known, call) };
+    let (chosen, len) = match call.file_space {
+        // A scalar, too, is all or nothing.
+        space if space == DEFAULT || shape.is_empty() => {
+            let whole = Hyperslab::all(&shape);
+            let len = whole.len().unwrap_or(0);
+            (Some(whole).into(), len)
+        }
+        space => match selected::known(callee, space) {
+            Some((boxed, len)) => (Chosen::Box(boxed), len),
+            None => {
+                // SAFETY: as above.
+                let (slab, len) = unsafe { spaces::asked(&bound.more, space) };
+                if let Some(slab) = &slab {
+                    selected::learn(callee, space, slab.rank());
                 }
-            },
-        };
-        (shape, asked)
+                (slab.into(), len)
+            }
+        },
     };
     // Of contiguous data libhdf5 takes dataspaces of other dimensions, too.
-    let slab = slab.filter(|slab| slab.rank() == shape.len());
-    Some(Asked { shape, slab, len })
+    let chosen = if chosen.rank() == Some(shape.len()) { chosen } else { Chosen::Odd };
+    Some(Asked { shape, chosen, len })
 }
 
 /// The extents of a dataset.  Those that the engine reads keep them.
@@ -260,12 +259,12 @@ fn note(
         reading::count_observed(known);
     }
     let nbytes = asked.nbytes(known);
-    let Asked { shape, slab, .. } = asked;
+    let Asked { shape, chosen, .. } = asked;
     counted::note(opened, || Noted {
         opened,
         operation,
         shape: Dims::from_slice(&shape),
-        slab,
+        chosen,
         nbytes,
         span,
         // Most calls decode nothing.

@@ -6,6 +6,7 @@ use chunkwise_select::{Dims, Hyperslab};
 
 use crate::counted::{Opened, Operation, Tally};
 use crate::datasets::TracedStorage;
+use crate::selected::Chosen;
 use crate::walked::{Span, Walked};
 
 /// A call, as its thread notes it.
@@ -14,8 +15,8 @@ pub struct Noted {
     pub operation: Operation,
     /// Extents of the dataset.
     pub shape: Dims,
-    /// What of it, where that is a regular hyperslab.
-    pub slab: Option<Hyperslab>,
+    /// What of it.
+    pub chosen: Chosen,
     pub nbytes: u64,
     pub span: Span,
     /// What was decoded, where libhdf5 did it.
@@ -60,7 +61,8 @@ impl Traced {
 
     /// Add a call.
     pub fn add(&mut self, noted: &Noted) {
-        let Noted { opened, shape, slab, span, .. } = noted;
+        let Noted { opened, shape, span, .. } = noted;
+        let slab = noted.chosen.slab();
         if self.shape != **shape {
             self.shape = shape.to_vec();
         }
