@@ -216,6 +216,7 @@ pub fn now() -> u64 {
 }
 
 /// Note a call.  This waits for nobody.
+#[inline]
 pub fn note(opened: &'static Opened, noted: impl FnOnce() -> Noted) {
     let counted = opened.counted;
     if !COUNTED.get().is_some_and(|now| std::ptr::eq(now, counted)) {

@@ -66,17 +66,22 @@ impl<T> Writer<T> {
     #[inline]
     pub fn write(&mut self, make: impl FnOnce() -> T) -> bool {
         if self.written == BLOCK_LEN {
-            let next = Block::new();
-            // Only this writer sets it.
-            let _ = self.block.next.set(Arc::clone(&next));
-            *self = Self { block: next, written: 0 };
+            self.begin_next();
         }
-        // SAFETY: nobody reads this place yet, and only this writer writes to the block: `queue` and the
-        // lines above make one for each.
+        // SAFETY: nobody reads this place yet, and only this writer writes to the block: `queue` and
+        // `begin_next` make one for each.
         unsafe { (*self.block.places[self.written].get()).write(make()) };
         self.written += 1;
         self.block.written.store(self.written, Ordering::Release);
         self.written == BLOCK_LEN
+    }
+
+    #[cold]
+    fn begin_next(&mut self) {
+        let next = Block::new();
+        // Only this writer sets it.
+        let _ = self.block.next.set(Arc::clone(&next));
+        *self = Self { block: next, written: 0 };
     }
 }
 

@@ -250,7 +250,7 @@ unsafe fn shape_now<'a>(bound: &Bound, known: &'a Known, call: &Call) -> Cow<'a,
 fn note(
     operation: Operation,
     known: &Known,
-    asked: Asked<'_>,
+    mut asked: Asked<'_>,
     span: Span,
     decodes: Option<&Counts>,
 ) -> Option<()> {
@@ -259,12 +259,12 @@ fn note(
         reading::count_observed(known);
     }
     let nbytes = asked.nbytes(known);
-    let Asked { shape, chosen, .. } = asked;
+    // Made in the place where it stays: copies would take longer than all else here.
     counted::note(opened, || Noted {
         opened,
         operation,
-        shape: Dims::from_slice(&shape),
-        chosen,
+        shape: Dims::from_slice(&asked.shape),
+        chosen: std::mem::replace(&mut asked.chosen, Chosen::Odd),
         nbytes,
         span,
         // Most calls decode nothing.

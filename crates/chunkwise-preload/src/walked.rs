@@ -136,7 +136,11 @@ fn is_next(shape: &[u64], last: &[u64], now: &[Axis]) -> bool {
             true => last,
             false => {
                 let Some(end) = axis.len().checked_sub(1) else { return false };
-                let span = axis.index_of(end) + 1 - axis.start();
+                // Without a division where there are no gaps.
+                let span = match axis.is_contiguous() {
+                    true => axis.len(),
+                    false => axis.index_of(end) + 1 - axis.start(),
+                };
                 is_moved = span.saturating_mul(2).saturating_add(last) <= size;
                 if is_moved { last + span } else { 0 }
             }
