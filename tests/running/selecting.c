@@ -85,6 +85,12 @@ int main(int count, char **words) {
         box(20, 8);
         reads();
     }
+    for (int i = 0; i < 3; i++) {
+        H5Sclose(space);
+        space = H5Dget_space(dataset);
+        if (i) box(60 + i, 12);
+        reads();
+    }
     hssize_t offset = 11;
     box(50, 6);
     H5Soffset_simple(space, &offset);

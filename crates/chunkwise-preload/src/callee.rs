@@ -82,6 +82,8 @@ pub struct Callee {
     pub offset_simple: Option<unsafe extern "C-unwind" fn(hid_t, *const i64) -> herr_t>,
     /// `H5Sselect_elements`
     pub select_elements: Option<Pick>,
+    /// `H5Dget_space`
+    pub get_space: Option<unsafe extern "C-unwind" fn(hid_t) -> hid_t>,
     /// `H5Sselect_hyperslab`
     pub select_hyperslab: Option<Select>,
     /// `H5Sselect_all`
@@ -233,6 +235,7 @@ impl Callee {
             extend: own!(loaded, "H5Dextend"),
             offset_simple: own!(loaded, "H5Soffset_simple"),
             select_elements: own!(loaded, "H5Sselect_elements"),
+            get_space: own!(loaded, "H5Dget_space"),
             select_hyperslab: own!(loaded, "H5Sselect_hyperslab"),
             select_all: own!(loaded, "H5Sselect_all"),
             select_none: own!(loaded, "H5Sselect_none"),

@@ -202,7 +202,9 @@ mod tests {
     fn what_is_not_collected_is_dropped_once() {
         let alive = Arc::new(());
         let (mut writer, reader) = queue();
-        (0..3 * BLOCK_LEN + 5).for_each(|_| drop(writer.write(|| Arc::clone(&alive))));
+        for _ in 0..3 * BLOCK_LEN + 5 {
+            writer.write(|| Arc::clone(&alive));
+        }
         drop(writer);
         assert_eq!(Arc::strong_count(&alive), 3 * BLOCK_LEN + 6);
         drop(reader);

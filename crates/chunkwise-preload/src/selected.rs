@@ -2,8 +2,8 @@
 //!
 //! A program that reads piece by piece often sets the selection of one dataspace before each read.  To ask
 //! libhdf5 for it takes longer than all else that a trace does for a call.  So a box is remembered as it
-//! is set.  All functions that change a dataspace come here; the arguments do not say how many dimensions
-//! it has, so that libhdf5 is asked the first time.
+//! is set.  All functions that change a dataspace come here.  Their arguments do not say how many dimensions
+//! it has: it is a dataset's that was read before, or libhdf5 is asked the first time.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};

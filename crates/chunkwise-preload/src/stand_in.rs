@@ -82,6 +82,7 @@ stand_in!(H5Dset_extent => set_extent);
 stand_in!(H5Dextend => extend);
 stand_in!(H5Soffset_simple => offset_simple);
 stand_in!(H5Sselect_elements => select_elements);
+stand_in!(H5Dget_space => get_space);
 stand_in!(H5Sselect_hyperslab => select_hyperslab);
 stand_in!(H5Sselect_all => select_all);
 stand_in!(H5Sselect_none => select_none);
@@ -387,6 +388,30 @@ unsafe extern "C-unwind" fn select_elements(
     selected::change(space);
     // SAFETY: the program's own call, passed on as it is.
     unsafe { own(space, how, count, points) }
+}
+
+unsafe extern "C-unwind" fn get_space(
+    dataset: hid_t,
+    _: usize,
+    _: usize,
+    _: usize,
+    _: usize,
+    _: usize,
+    caller: usize,
+) -> hid_t {
+    const NO_SPACE: hid_t = -1;
+    let Some(callee) = callee::of(caller) else { return NO_SPACE };
+    let Some(own) = callee.get_space else { return NO_SPACE };
+    // SAFETY: the program's own call, passed on as it is.
+    let space = unsafe { own(dataset) };
+    // Many programs ask for another dataspace before each read.
+    if space >= 0
+        && wishes::trace().is_some()
+        && let Some(rank) = datasets::rank(callee, dataset)
+    {
+        selected::learn(callee, space, rank);
+    }
+    space
 }
 
 unsafe extern "C-unwind" fn select_hyperslab(

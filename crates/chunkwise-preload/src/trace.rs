@@ -6,7 +6,6 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use chunkwise_libhdf5::binding::{DEFAULT, herr_t, shape_of};
@@ -16,7 +15,7 @@ use chunkwise_select::{Dims, Hyperslab};
 use crate::call::Call;
 use crate::callee::{Bound, Callee};
 use crate::counted::{self, Counted, Operation};
-use crate::datasets::{Known, TracedStorage};
+use crate::datasets::{Held, Known, TracedStorage};
 use crate::selected::Chosen;
 use crate::traced::{Counts, Noted, quoted, touched};
 use crate::walked::Span;
@@ -91,7 +90,7 @@ pub unsafe fn together(
 ) -> herr_t {
     // SAFETY: the caller's contract.
     let known = calls.iter().map(|call| unsafe { known(callee, call) });
-    let known: Vec<Option<Arc<Known>>> = known.collect();
+    let known: Vec<Option<Held>> = known.collect();
     let known =
         || known.iter().zip(calls).filter_map(|(known, call)| Some((known.as_ref()?, call)));
     let before: Vec<_> = known().map(|(known, _)| known.storage().map(decoded)).collect();
@@ -105,7 +104,7 @@ pub unsafe fn together(
         // SAFETY: as above, of a call that went well.
         let parts =
             known().map(|(known, call)| Some((known, unsafe { asked(callee, known, call)? })));
-        let parts: Vec<(&Arc<Known>, Asked<'_>)> = parts.collect::<Option<_>>()?;
+        let parts: Vec<(&Held, Asked<'_>)> = parts.collect::<Option<_>>()?;
         let nbytes: f64 = parts.iter().map(|(known, asked)| asked.nbytes(known) as f64).sum();
         let mut shares = Vec::new();
         for (i, ((known, asked), before)) in parts.iter().zip(&before).enumerate() {
@@ -117,7 +116,7 @@ pub unsafe fn together(
                 let has_it = |known: &Known| {
                     known.storage().is_some_and(|storage| storage.filters.contains(slot))
                 };
-                let touched = |(known, asked): &(&Arc<Known>, Asked<'_>)| match has_it(known) {
+                let touched = |(known, asked): &(&Held, Asked<'_>)| match has_it(known) {
                     true => asked.touched(known).max(1),
                     false => 0,
                 };
@@ -146,7 +145,7 @@ fn part(number: u64, first: u64, last: u64, of: u64) -> u64 {
 
 /// # Safety
 /// As [`timed`].
-unsafe fn known(callee: &Callee, call: &Call) -> Option<Arc<Known>> {
+unsafe fn known(callee: &Callee, call: &Call) -> Option<Held> {
     // A panic must not reach the program, here and below: the read is not traced then.
     // SAFETY: the caller's contract.
     let found = || unsafe { datasets::known(callee, call.dataset, || false) };
