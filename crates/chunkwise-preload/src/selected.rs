@@ -103,6 +103,7 @@ fn setter(space: hid_t) -> &'static AtomicUsize {
 }
 
 /// Look at what this thread remembers in the place of a dataspace, with what tells the thread from others.
+#[inline]
 fn with<T>(space: hid_t, work: impl FnOnce(&mut Remembered, usize) -> T) -> Option<T> {
     let found = OWN.try_with(|own| {
         let thread = std::ptr::from_ref(own) as usize;

@@ -17,7 +17,7 @@ use crate::callee::{Bound, Callee};
 use crate::counted::{self, Counted, Operation};
 use crate::datasets::{Held, Known, TracedStorage};
 use crate::selected::Chosen;
-use crate::traced::{Counts, Noted, quoted, touched};
+use crate::traced::{Counts, Decodes, Noted, quoted, touched};
 use crate::walked::Span;
 use crate::{datasets, reading, selected, spaces, wishes};
 
@@ -50,7 +50,7 @@ pub unsafe fn timed(
             let decodes = by_libhdf5.map(|(storage, before)| decoded_since(&before, storage));
             // SAFETY: as above, of a call that went well.
             let asked = unsafe { asked(callee, known, call)? };
-            note(operation, known, asked, known.opened?.span(start, end), decodes.as_ref())
+            note(operation, known, asked, known.opened?.span(start, end), decodes)
         });
     }
     status
@@ -112,7 +112,9 @@ pub unsafe fn together(
             let since = |(storage, before)| decoded_since(before, storage);
             let mut decodes = known.storage().zip(before.as_ref()).map(since);
             let slots = known.storage().into_iter().flat_map(|storage| &storage.filters);
-            for (decoded, slot) in decodes.iter_mut().flatten().zip(slots) {
+            for (decoded, slot) in
+                decodes.iter_mut().flatten().flat_map(|counts| &mut **counts).zip(slots)
+            {
                 let has_it = |known: &Known| {
                     known.storage().is_some_and(|storage| storage.filters.contains(slot))
                 };
@@ -130,7 +132,7 @@ pub unsafe fn together(
             let Some(opened) = known.opened else { continue };
             let span = opened.span(start, end);
             let own = Span { within: span.within * share, ..span };
-            note(operation, known, asked, own, decodes.as_ref());
+            note(operation, known, asked, own, decodes);
         }
         Some(())
     });
@@ -172,12 +174,17 @@ fn decoded(storage: &TracedStorage) -> Counts {
     found
 }
 
-fn decoded_since(before: &Counts, storage: &TracedStorage) -> Counts {
-    let mut decodes = decoded(storage);
-    for (now, before) in decodes.iter_mut().zip(before).take(storage.filters.len()) {
-        *now = (now.0.saturating_sub(before.0), now.1.saturating_sub(before.1));
+/// What was decoded since; mostly nothing.
+fn decoded_since(before: &Counts, storage: &TracedStorage) -> Decodes {
+    let now = || storage.filters.iter().map(|filter| decodes(filter.number)).zip(before);
+    if now().all(|(now, before)| now.0 == before.0) {
+        return None;
     }
-    decodes
+    let mut counts = Box::new(Counts::default());
+    for (count, (now, before)) in counts.iter_mut().zip(now()) {
+        *count = (now.0.saturating_sub(before.0), now.1.saturating_sub(before.1));
+    }
+    Some(counts)
 }
 
 /// What a read asked for.
@@ -246,12 +253,13 @@ unsafe fn shape_now<'a>(bound: &Bound, known: &'a Known, call: &Call) -> Cow<'a,
     found.map_or(Cow::Borrowed(&known.shape), |(shape, _)| Cow::Owned(shape.to_vec()))
 }
 
+#[inline]
 fn note(
     operation: Operation,
     known: &Known,
     mut asked: Asked<'_>,
     span: Span,
-    decodes: Option<&Counts>,
+    mut decodes: Option<Decodes>,
 ) -> Option<()> {
     let opened = known.opened?;
     if operation == Operation::Read && wishes::observe_only() {
@@ -266,11 +274,7 @@ fn note(
         chosen: std::mem::replace(&mut asked.chosen, Chosen::Odd),
         nbytes,
         span,
-        // Most calls decode nothing.
-        decodes: decodes.map(|counts| {
-            let is_any = *counts != Counts::default();
-            is_any.then(|| Box::new(*counts))
-        }),
+        decodes: decodes.take(),
     });
     Some(())
 }
