@@ -46,8 +46,12 @@ pub unsafe fn timed(
         && let Some(known) = &known
     {
         noted(|| {
-            let by_libhdf5 = storage.zip(before).filter(|_| answered == Answered::ByLibhdf5);
-            let decodes = by_libhdf5.map(|(storage, before)| decoded_since(&before, storage));
+            let decodes = match (storage, &before) {
+                (Some(storage), Some(before)) if answered == Answered::ByLibhdf5 => {
+                    Some(decoded_since(before, storage))
+                }
+                _ => None,
+            };
             // SAFETY: as above, of a call that went well.
             let asked = unsafe { asked(callee, known, call)? };
             note(operation, known, asked, known.opened?.span(start, end), decodes)

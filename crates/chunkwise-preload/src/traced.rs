@@ -90,11 +90,11 @@ impl Traced {
             self.filters = told.map(|filter| (filter.name.clone(), 0, 0)).collect();
         }
         // A chunk that is loaded is decoded once by each filter that was not left out for it.
-        let decodes = decodes.iter().flat_map(|counts| counts.iter());
-        let loaded = decodes.clone().map(|decoded| decoded.0).max().unwrap_or(0);
+        let counts = decodes.as_ref().map_or(&[] as &[_], |counts| &**counts);
+        let loaded = counts.iter().map(|decoded| decoded.0).max().unwrap_or(0);
         self.loaded += loaded;
         self.touched += slab.map_or(loaded, |slab| touched(slab, &storage.chunk)).max(loaded);
-        for (filter, decoded) in self.filters.iter_mut().zip(decodes) {
+        for (filter, decoded) in self.filters.iter_mut().zip(counts) {
             filter.1 += decoded.0;
             filter.2 += decoded.1;
         }
@@ -131,7 +131,8 @@ pub fn touched(slab: &Hyperslab, chunk: &[u64]) -> u64 {
     let along = slab.axes().iter().zip(chunk).map(|(axis, &chunk)| {
         let chunk = chunk.max(1);
         let Some(last) = axis.len().checked_sub(1) else { return 0 };
-        let spanned = axis.index_of(last) / chunk - axis.start() / chunk + 1;
+        let end = if axis.is_contiguous() { axis.start() + last } else { axis.index_of(last) };
+        let spanned = end / chunk - axis.start() / chunk + 1;
         spanned.min(axis.count().saturating_mul(axis.block().div_ceil(chunk) + 1))
     });
     along.fold(1, u64::saturating_mul)
