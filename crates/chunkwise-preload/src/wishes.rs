@@ -65,7 +65,7 @@ pub fn least_write() -> Option<u64> {
 
 /// Look at all of them that are looked at once.
 pub fn look() {
-    (report(), trace(), observe_only(), write(), least_read(), least_write());
+    let _ = (report(), trace(), observe_only(), write(), least_read(), least_write());
 }
 
 /// Whether anything is to be told of what is read.
