@@ -20,7 +20,9 @@ THREADS, CALLS, ROWS = 6, 1500, 50
 CHILDREN = 20
 
 
-def recorded(folder: Path, how: str, only: bool) -> tuple[int, int, dict[str, trace.TracedDataset]]:
+def recorded(
+    folder: Path, how: str, only: bool
+) -> tuple[int, int, dict[str, trace.TracedDataset]]:
     """Trace the program: its exit code, the reads of ``/x`` it made, and what is recorded."""
     with h5py.File(folder / "x.h5", "w") as file:
         values = np.arange(ROWS * 60, dtype="f4").reshape(ROWS, 60)
