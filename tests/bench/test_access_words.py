@@ -73,7 +73,7 @@ def test_a_file_without_names() -> None:
 
 
 REFUSED: list[tuple[str, tuple[int, ...]]] = [
-    *((text, SHAPE) for text in ("tyme=all,y=1", "map=time=1,z=1", "y=1,y=2", "time=400")),
+    *((text, SHAPE) for text in ("tyme=all,y=1", "map=time=1,z=1", "y=1,y=2", "time=400"))
 ]
 
 

@@ -35,10 +35,7 @@ def mendable(path: Path, access: tuple[str, ...]) -> list[tuple[str, str | None]
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-@given(
-    st.lists(datasets(), min_size=1, max_size=3),
-    st.sampled_from(ACCESSES),
-)
+@given(st.lists(datasets(), min_size=1, max_size=3), st.sampled_from(ACCESSES))
 def test_one_fix_mends_all_and_loses_nothing(
     told: list[dict[str, Any]], access: tuple[str, ...]
 ) -> None:

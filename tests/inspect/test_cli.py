@@ -118,13 +118,7 @@ def test_fixes(folder: Path, calls: list[dict[str, Any]]) -> None:
     assert folder.is_dir()
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        (".", "--fixes", "h5py"),
-        (".", "--all"),
-    ],
-)
+@pytest.mark.parametrize("arguments", [(".", "--fixes", "h5py"), (".", "--all")])
 def test_options_without_effect_are_refused(
     folder: Path, calls: list[dict[str, Any]], arguments: tuple[str, ...]
 ) -> None:
@@ -234,11 +228,7 @@ def test_findings_are_totalled_by_code(folder: Path, calls: list[dict[str, Any]]
     ],
 )
 def test_quiet_prints_names_alone(
-    folder: Path,
-    calls: list[dict[str, Any]],
-    words: tuple[str, ...],
-    names: list[str],
-    code: int,
+    folder: Path, calls: list[dict[str, Any]], words: tuple[str, ...], names: list[str], code: int
 ) -> None:
     output, returned = invoke(folder, "--quiet", *words)
     assert output.splitlines() == [str(folder / name) for name in names]

@@ -16,14 +16,7 @@ from chunkwise.inspection.findings.cache import (
 from chunkwise.inspection.findings.subject import DatasetCheck, Subject
 from chunkwise.model.chunk_shape import default_chunk, shrunk
 from chunkwise.model.layout import DatasetLayout, FileLayout
-from chunkwise.model.readers import (
-    LIBHDF5_1,
-    LIBHDF5_2,
-    LIBRARIES,
-    NETCDF_C,
-    Reader,
-    this_process,
-)
+from chunkwise.model.readers import LIBHDF5_1, LIBHDF5_2, LIBRARIES, NETCDF_C, Reader, this_process
 from tests.support.versions import needs_cache_of_hdf5_2
 
 SHAPE = (8, 30, 9, 717)

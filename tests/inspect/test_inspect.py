@@ -59,10 +59,7 @@ def test_file(path: Path, facts: FileFacts) -> None:
         ("compact", {"layout": "compact", "stored_nbytes": 20, "byte_order": "big"}),
         (
             "unknown_filter",
-            {
-                "unavailable_filters": (MISSING_FILTER,),
-                "filters": f"filter-{MISSING_FILTER}:1,2",
-            },
+            {"unavailable_filters": (MISSING_FILTER,), "filters": f"filter-{MISSING_FILTER}:1,2"},
         ),
     ],
 )

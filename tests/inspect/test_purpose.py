@@ -18,36 +18,12 @@ Shape = tuple[int, ...]
 # Shape, chunks, bytes of an element, signs; the ways of reading that fit.
 RECOGNIZED: list[tuple[Shape, Shape | None, int, Signs, dict[str, Shape]]] = [
     ((40, 514, 1030), (1, 514, 1030), 4, Signs("frame"), {"frames": (1, 514, 1030)}),
-    (
-        (40, 514, 1030),
-        (1, 514, 1030),
-        4,
-        Signs(),
-        {"planes across dimension 0": (1, 514, 1030)},
-    ),
-    (
-        (365, 181, 360),
-        (1, 181, 360),
-        4,
-        Signs(None, ("T", "Y", "X")),
-        {"maps": (1, 181, 360)},
-    ),
+    ((40, 514, 1030), (1, 514, 1030), 4, Signs(), {"planes across dimension 0": (1, 514, 1030)}),
+    ((365, 181, 360), (1, 181, 360), 4, Signs(None, ("T", "Y", "X")), {"maps": (1, 181, 360)}),
     # A map in four chunks.
     ((365, 181, 360), (1, 91, 180), 4, Signs(None, ("T", "Y", "X")), {"maps": (1, 181, 360)}),
-    (
-        (365, 181, 360),
-        (365, 10, 10),
-        4,
-        Signs(None, ("T", "Y", "X")),
-        {"series": (365, 1, 1)},
-    ),
-    (
-        (500, 64, 64, 3),
-        (1, 64, 64, 3),
-        1,
-        Signs(),
-        {"images": (1, 64, 64, 3)},
-    ),
+    ((365, 181, 360), (365, 10, 10), 4, Signs(None, ("T", "Y", "X")), {"series": (365, 1, 1)}),
+    ((500, 64, 64, 3), (1, 64, 64, 3), 1, Signs(), {"images": (1, 64, 64, 3)}),
     (
         (500, 3, 64, 64),
         (64, 3, 64, 64),

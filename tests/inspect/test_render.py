@@ -193,8 +193,5 @@ def test_names_cannot_disturb_the_terminal(name: str) -> None:
         path=name,
         findings=found,
     )
-    for text in (
-        shown(facts),
-        shown(replace(facts, objects=facts.objects[1:]), single=True),
-    ):
+    for text in (shown(facts), shown(replace(facts, objects=facts.objects[1:]), single=True)):
         assert all(character.isprintable() or character == "\n" for character in text)

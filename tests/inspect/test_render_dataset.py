@@ -10,15 +10,7 @@ from chunkwise.inspection.render import patterns
 from chunkwise.model.purpose import Purpose, Use
 from chunkwise.model.readers import LIBHDF5_1, LIBHDF5_2
 from tests.support import inspect_fakes
-from tests.support.inspect_fakes import (
-    CHUNKS,
-    DATASET,
-    PATTERNS,
-    SAMPLE,
-    VIRTUAL,
-    one,
-    survival,
-)
+from tests.support.inspect_fakes import CHUNKS, DATASET, PATTERNS, SAMPLE, VIRTUAL, one, survival
 
 
 @pytest.fixture(autouse=True)

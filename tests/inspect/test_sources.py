@@ -176,11 +176,7 @@ def test_a_series_is_not_looked_for(tmp_path: Path) -> None:
         space.select_hyperslab((0,), (h5s.UNLIMITED,), (2,), (2,))
         dcpl.set_virtual(space, b"part-%b.h5", b"x", h5s.create_simple((2,)))
         h5d.create(
-            file.id,
-            b"virtual",
-            h5t.STD_I64LE,
-            h5s.create_simple((0,), (h5s.UNLIMITED,)),
-            dcpl,
+            file.id, b"virtual", h5t.STD_I64LE, h5s.create_simple((0,), (h5s.UNLIMITED,)), dcpl
         )
     assert found(path) == (Source("part-%b.h5", "x", None),)
 

@@ -164,7 +164,7 @@ ELSEWHERE = {
     "sources-missing": "inspect/test_findings_objects.py::test_the_line_that_finds_a_source",
 }
 WITHOUT_FIXES = {
-    *("unreadable-object", "unreadable-chunks", "unreadable-attribute", "cannot-open"),
+    *("unreadable-object", "unreadable-chunks", "unreadable-attribute", "cannot-open")
 }
 
 
@@ -180,10 +180,7 @@ RUN_BY = {
         "model/test_combined.py::test_one_command_mends_all_findings",
         "bench/test_layouts.py::test_each_line_gives_its_layout_as_pasted",
     ),
-    "remedy/commands.py:_by": (
-        HERE,
-        "model/test_combined.py::test_what_other_tools_make_of_it",
-    ),
+    "remedy/commands.py:_by": (HERE, "model/test_combined.py::test_what_other_tools_make_of_it"),
     "remedy/writers.py:writers": (
         HERE,
         "model/test_advice_writing.py::test_each_chunk_is_encoded_once",

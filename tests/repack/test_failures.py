@@ -13,12 +13,7 @@ import numpy as np
 import pytest
 
 import chunkwise
-from chunkwise.errors import (
-    CannotWriteError,
-    ChunkwiseError,
-    CorruptDataError,
-    FileChangedError,
-)
+from chunkwise.errors import CannotWriteError, ChunkwiseError, CorruptDataError, FileChangedError
 from chunkwise.repacking.progress import Moment
 from tests.support.damage import chunk_at, damage_attribute, overwrite
 from tests.support.repacking import command, interrupted, limited, require_equal, write_example

@@ -15,12 +15,7 @@ import pytest
 import chunkwise
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.errors import (
-    CannotJudgeError,
-    CannotWriteError,
-    CorruptDataError,
-    UsageError,
-)
+from chunkwise.errors import CannotJudgeError, CannotWriteError, CorruptDataError, UsageError
 from tests.support.damage import damage_chunk
 from tests.support.reading import LEFT_TO_LIBHDF5
 from tests.support.rechunking import bits, content, copied, datasets, written

@@ -295,10 +295,7 @@ def test_options_behind_a_program_are_the_programs(command: str, tmp_path: Path)
 
 
 def test_what_cannot_be_run_is_said() -> None:
-    for words, told in (
-        (("no-such-program",), "no such program"),
-        ((), "which program?"),
-    ):
+    for words, told in ((("no-such-program",), "no such program"), ((), "which program?")):
         done = subprocess.run([*CHUNKWISE, "run", *words], capture_output=True, text=True)
         assert (done.returncode, told in done.stderr) == (2, True), done.stderr
         assert len(done.stderr.splitlines()) == 1

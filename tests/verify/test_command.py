@@ -94,10 +94,7 @@ def test_a_folder(folder: Path) -> None:
 
 def test_what_could_not_be_looked_at(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a text")
-    for words, said in (
-        (["a.txt"], "not an HDF5 file"),
-        (["missing.h5"], "no such file"),
-    ):
+    for words, said in ((["a.txt"], "not an HDF5 file"), (["missing.h5"], "no such file")):
         done = command(*words, cwd=tmp_path)
         assert done.returncode == 2
         assert said in done.stdout

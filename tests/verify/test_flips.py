@@ -13,13 +13,7 @@ from chunkwise.manifest.summing import sum_values
 from tests.support import inspect_files
 from tests.support.everything import write_everything
 from tests.support.filtered import Case, create
-from tests.support.verifying import (
-    CODECS,
-    chunks_of,
-    flip,
-    pick,
-    write,
-)
+from tests.support.verifying import CODECS, chunks_of, flip, pick, write
 
 CHECKED: list[dict[str, Any]] = [
     {"fletcher32": True},

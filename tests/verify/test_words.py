@@ -15,12 +15,7 @@ import pytest
 
 import chunkwise
 import chunkwise.errors
-from chunkwise.errors import (
-    BusyError,
-    CannotJudgeError,
-    CorruptDataError,
-    OtherFlagsError,
-)
+from chunkwise.errors import BusyError, CannotJudgeError, CorruptDataError, OtherFlagsError
 from chunkwise.files.causes import cause_of
 from chunkwise.files.filters import IN_HDF5PLUGIN, lacking
 from tests.support.checksums import state_end
