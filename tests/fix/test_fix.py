@@ -38,10 +38,9 @@ from chunkwise.repacking import run as repacking
 from chunkwise.repacking.run import run as repack
 from chunkwise.trials.trial import Measurement, Trial
 from tests.model.test_combined import of_many_kinds, virtual
-from tests.model.test_every_fix import CASES, nothing_lost
+from tests.model.test_every_fix import CASES, each_case, nothing_lost
 from tests.support.commands import run
 from tests.support.once import once
-from tests.support.versions import needs_sizes
 
 ROOT = Path(__file__).parents[2]
 MIB = 1 << 20
@@ -68,16 +67,7 @@ def maps(path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("code", "number"),
-    [
-        pytest.param(code, i, marks=needs_sizes if code == "lost-space" else ())
-        for code, makes in CASES.items()
-        for i in range(len(makes))
-        if code != "dangling-link"
-    ],
-    ids=str,
-)
+@each_case("dangling-link")
 def test_each_finding_that_a_layout_mends(
     code: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,17 +22,9 @@ from chunkwise.errors import ChunkwiseError, CrashedError, FileFormatError, Usag
 from chunkwise.files.contained import Outcome
 from chunkwise.inspection.facts import FileFacts
 from tests.support.inspect_fakes import dataset, file_facts, finding
-from tests.support.inspect_files import make_file
 from tests.support.processes import ran
 
 CHUNKWISE = Path(sys.executable).with_name("chunkwise")
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    result = tmp_path_factory.mktemp("inspect") / "all.h5"
-    make_file(result)
-    return result
 
 
 def invoke(*arguments: str | Path, columns: int = 80) -> tuple[str, int]:

@@ -11,14 +11,7 @@ from h5py import h5t
 
 from chunkwise.inspection import DatasetFacts, FileFacts, inspect
 from chunkwise.inspection.datatypes import byte_order, describe
-from tests.support.inspect_files import MISSING_FILTER, make_file
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    result = tmp_path_factory.mktemp("inspect") / "all.h5"
-    make_file(result)
-    return result
+from tests.support.inspect_files import MISSING_FILTER
 
 
 @pytest.fixture(scope="module")

@@ -15,16 +15,8 @@ from chunkwise.inspection.records import json_lines, plain
 from chunkwise.model.layout import DatasetLayout, FileLayout
 from chunkwise.remedy.fix import Fix
 from tests.support.inspect_fakes import DATASET, SAMPLE, VIRTUAL, dataset, file_facts, finding
-from tests.support.inspect_files import make_file
 
 DOCUMENTED = (Path(__file__).parents[2] / "docs" / "inspect.md").read_text()
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    result = tmp_path_factory.mktemp("inspect") / "all.h5"
-    make_file(result)
-    return result
 
 
 def run(*arguments: str | Path) -> str:

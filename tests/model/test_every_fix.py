@@ -247,15 +247,18 @@ def test_each_line_that_is_printed_has_a_test_that_runs_it() -> None:
 # --- each fix ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("code", "number"),
-    [
+def each_case(*without: str) -> pytest.MarkDecorator:
+    """Run a test for each file of `CASES`, but for those of some codes."""
+    cases = [
         pytest.param(code, i, marks=needs_sizes if code == "lost-space" else ())
         for code, makes in CASES.items()
         for i in range(len(makes))
-    ],
-    ids=lambda value: str(value),
-)
+        if code not in without
+    ]
+    return pytest.mark.parametrize(("code", "number"), cases, ids=str)
+
+
+@each_case()
 @pytest.mark.slow
 def test_fixes(code: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "before"
