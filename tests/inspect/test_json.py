@@ -64,13 +64,9 @@ def test_json_has_an_object_a_line() -> None:
     facts = file_facts(dataset("/a"), dataset("/b", VIRTUAL), findings=(finding(),))
     lines = list(json_lines(facts.as_dict()))
     assert json.loads("\n".join(lines)) == json.loads(json.dumps(asdict(facts))) | {
-        "format": "chunkwise-inspect",
-        "version": 2,
-        "verdict": "sound",
-        "exit_code": 0,
-        "error": None,
-        "commands": [],
-    }
+        "format": "chunkwise-inspect", "version": 2, "verdict": "sound", "exit_code": 0,
+        "error": None, "commands": [],
+    }  # fmt: skip
     (line,) = [line for line in lines if '"/b"' in line]
     assert json.loads(line)["dataset"]["mappings"] == 4
 

@@ -160,12 +160,8 @@ OF_TYPE: dict[type, Any] = {
     tuple: lambda _: (2, 100, 200),
 }
 OTHER_SAMPLES: dict[str, Any] = {
-    "chunks": 5,
-    "raw_nbytes": 250_000,
-    "stored_nbytes": 77_000,
-    "read_s": 0.01,
-    "encodings": (),
-}
+    "chunks": 5, "raw_nbytes": 250_000, "stored_nbytes": 77_000, "read_s": 0.01, "encodings": (),
+}  # fmt: skip
 
 
 def test_each_fact_is_shown() -> None:

@@ -86,14 +86,9 @@ def test_the_order_of_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     (tmp_path / "m.h5").symlink_to("/elsewhere/m.h5")
     found = [str(path) for path in places("/far/s.h5", tmp_path / "m.h5", "ANY_PREFIX", "/three")]
     assert found == [
-        "/far/s.h5",
-        "/one/s.h5",
-        "/two/s.h5",
-        "/three/s.h5",
-        f"{tmp_path}/s.h5",
-        "s.h5",
+        "/far/s.h5", "/one/s.h5", "/two/s.h5", "/three/s.h5", f"{tmp_path}/s.h5", "s.h5",
         "/elsewhere/s.h5",
-    ]
+    ]  # fmt: skip
 
 
 # --- virtual ---------------------------------------------------------------------------

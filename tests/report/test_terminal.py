@@ -17,13 +17,9 @@ from tests.support.golden import assert_golden
 from tests.support.studies import row, write_study
 
 MACHINE: dict[str, str | int] = {
-    "cpu": "A Processor",
-    "cpu_count": 2,
-    "system": "Linux 6.1",
-    "hdf5": "2.0.0",
-    "zlib": "1.2.13",
+    "cpu": "A Processor", "cpu_count": 2, "system": "Linux 6.1", "hdf5": "2.0.0", "zlib": "1.2.13",
     "chunkwise": "0.1.0",
-}
+}  # fmt: skip
 
 
 @pytest.fixture

@@ -159,19 +159,10 @@ def text_of_another_set(path: Path, of: str) -> None:
 
 Make = Callable[[Path], None]
 CASES: dict[Make, str] = {
-    plain: SOUND,
-    dangling: LOOSE,
-    lost_scale: LOOSE,
-    unknown_filter: UNJUDGED,
-    early_end: LOOSE,
-    early_index: LOOSE,
-    early_root: LOOSE,
-    early_newer: LOOSE,
-    wrong_end: DAMAGED,
-    far_base: DAMAGED,
-    cut: DAMAGED,
-    wrong_header: DAMAGED,
-}
+    plain: SOUND, dangling: LOOSE, lost_scale: LOOSE, unknown_filter: UNJUDGED, early_end: LOOSE,
+    early_index: LOOSE, early_root: LOOSE, early_newer: LOOSE, wrong_end: DAMAGED,
+    far_base: DAMAGED, cut: DAMAGED, wrong_header: DAMAGED,
+}  # fmt: skip
 # What only reading all values shows, and what types say that h5py has no word for.
 IN_VALUES: tuple[Make, ...] = (other_zfp, small_heap)
 IN_TYPES = ("attribute", "dataset", "member")

@@ -219,16 +219,10 @@ def test_inspect_writes_the_page_with_its_findings(
         result = CliRunner().invoke(
             cli,
             [
-                "inspect",
-                str(path),
-                *words,
-                "--json",
-                "--no-sample",
-                "--html",
-                str(page),
+                "inspect", str(path), *words, "--json", "--no-sample", "--html", str(page),
                 "--force",
             ],
-        )
+        )  # fmt: skip
         assert result.exception is None
         said = json.loads(result.output)
         facts, _ = saved_of(page)
