@@ -21,13 +21,13 @@ def ran(
     return subprocess.run(words, capture_output=True, text=True, check=check, **options)
 
 
-def interrupted(words: Sequence[str | Path], scratch: Path, number: signal.Signals) -> int:
+def interrupted(words: Sequence[object], scratch: Path, number: signal.Signals) -> int:
     """Send a signal to a command of chunkwise once it has made a file in a folder.
 
     It says how it ended by its exit code, without a traceback, and leaves nothing there.
     """
     scratch.mkdir()
-    command = [Path(sys.executable).with_name("chunkwise"), *words]
+    command = [Path(sys.executable).with_name("chunkwise"), *map(str, words)]
     env = {**os.environ, "TMPDIR": str(scratch)}
     process = subprocess.Popen(command, stderr=subprocess.PIPE, env=env)
     while not list(scratch.rglob("*.h5")):
