@@ -27,7 +27,7 @@ def interrupted(words: Sequence[object], scratch: Path, number: signal.Signals) 
     It says how it ended by its exit code, without a traceback, and leaves nothing there.
     """
     scratch.mkdir()
-    command = [Path(sys.executable).with_name("chunkwise"), *map(str, words)]
+    command = [str(Path(sys.executable).with_name("chunkwise")), *map(str, words)]
     env = {**os.environ, "TMPDIR": str(scratch)}
     process = subprocess.Popen(command, stderr=subprocess.PIPE, env=env)
     while not list(scratch.rglob("*.h5")):
