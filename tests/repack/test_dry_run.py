@@ -125,8 +125,14 @@ repack in.h5 out.h5 --low v110 --high v108
 repack in.h5 out.h5 --paged 100
 repack in.h5 out.h5 --threads 0
 repack in.h5 out.h5 --alignment 0
+repack in.h5 --in-place --unchanged link
 """)
-    assert_golden("repack-refused", said.replace(str(tmp_path), "FOLDER"))
+
+    def call(word: Any) -> None:
+        chunkwise.repack("in.h5", in_place=True, unchanged=word)
+
+    said = said.replace(str(tmp_path), "FOLDER")
+    assert_golden("repack-refused", said, refused(call, ["link"]))
     assert {path.name for path in tmp_path.iterdir()} == {"in.h5", "old.nc"}
 
 
