@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,7 +26,7 @@ from chunkwise.remedy.writers import writers
 from chunkwise.words import format_ratio
 from tests.advising.conftest import write_daily
 from tests.support.golden import assert_golden, mistakes
-from tests.support.processes import ran
+from tests.support.processes import interrupted, ran
 
 MAP, SERIES = "map=1x40x60", "series=400x1x1"
 
@@ -321,23 +319,8 @@ def test_scratch_files_go_when_it_is_interrupted(
     daily: Path, tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    process = subprocess.Popen(
-        [
-            Path(sys.executable).with_name("chunkwise"),
-            *("advise", daily, "t2m", "--access", SERIES, "--scratch", scratch),
-        ],
-        stderr=subprocess.PIPE,
-        env={**os.environ, "TMPDIR": str(scratch)},
-    )
-    while not list(scratch.rglob("*.h5")):
-        assert process.poll() is None
-        time.sleep(0.02)
-    process.send_signal(number)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == code
-    assert b"Traceback" not in said
-    assert not list(scratch.iterdir())
+    words = ["advise", daily, "t2m", "--access", SERIES, "--scratch", scratch]
+    assert interrupted(words, scratch, number) == code
 
 
 def test_the_file_is_not_changed(daily: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import h5py
@@ -10,8 +9,6 @@ import numpy as np
 import pytest
 
 from chunkwise.advice.before import advise_new
-from chunkwise.cli.main import main
-from chunkwise.errors import ChunkwiseError, UsageError
 from tests.support.golden import assert_golden, mistakes
 
 MAP, SERIES = "map=1x40x60", "series=400x1x1"
@@ -45,42 +42,19 @@ def test_without_data_like_it_the_answer_says_so() -> None:
     assert "made-up" in advice.reason
 
 
-@pytest.mark.parametrize(
-    ("shape", "dtype", "access", "said"),
-    [
-        ("0x10", "f4", (), "at least 1"),
-        ("auto", "f4", (), "--shape"),
-        ("10x10", "speed", (), "--type"),
-        ("10x10", "S8", (), "only numbers"),
-        ("10x10", "f4", ("1x1x1",), "dimension"),
-        ("10x10", "f4", ("20x1",), "leaves the array"),
-    ],
-)
-def test_a_description_that_makes_no_sense_is_refused(
-    shape: str, dtype: str, access: tuple[str, ...], said: str
-) -> None:
-    with pytest.raises(ChunkwiseError, match=said):
-        advise_new(shape, dtype, access)
-
-
-def test_data_of_another_type_is_refused(daily: Path) -> None:
-    with pytest.raises(UsageError, match="4 bytes"):
-        advise_new("400x40x60", "f8", (MAP,), like=f"{daily}:t2m")
-
-
 def test_mistakes_are_one_line(daily: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(daily.parent)
     said = mistakes("""
 advise daily.nc
 advise daily.nc t2m --like b.nc
 advise daily.nc t2m --shape 10x10
+advise --shape 10x10
+advise --shape 0x10 --type f4
+advise --shape auto --type f4
+advise --shape 10x10 --type speed
+advise --shape 10x10 --type S8
+advise --shape 10x10 --type f4 --access 1x1x1
+advise --shape 10x10 --type f4 --access 20x1
+advise --shape 400x40x60 --type f8 --access 1x40x60 --like daily.nc:t2m
 """)
     assert_golden("advise-questions-mistakes", said)
-
-
-def test_a_shape_alone_needs_a_type(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["chunkwise", "advise", "--shape", "10x10"])
-        with pytest.raises(SystemExit):
-            main()
-    assert "--type" in capsys.readouterr().err

@@ -155,10 +155,7 @@ def conclusion(
     **wanted: str,
 ) -> Advice:
     """Conclude from the seconds of two layouts: median, lowest and highest, perhaps all."""
-    timings = {
-        PRESENT: {"map": Timing(*now, repeats=3)},
-        OTHER: {"map": Timing(*then, repeats=3)},
-    }
+    timings = {PRESENT: {"map": Timing(*now, repeats=3)}, OTHER: {"map": Timing(*then, repeats=3)}}
     samples = {PRESENT: {"map": repeats[0]}, OTHER: {"map": repeats[1]}}
     return concluded(timings, samples, **wanted)
 

@@ -42,12 +42,7 @@ def history(seed: int, length: int) -> list[Step]:
 
 
 def perform(
-    path: Path,
-    libver: str,
-    steps: list[Step],
-    tell: Callable[[str, int], None],
-    *,
-    sync: bool,
+    path: Path, libver: str, steps: list[Step], tell: Callable[[str, int], None], *, sync: bool
 ) -> None:
     """Do all steps, and tell of each before it; of flushes also when they have returned."""
     with chunkwise.open(path, "w", sync=sync, libver=libver) as file:

@@ -141,13 +141,7 @@ def attempt(seed: int, folder: Path) -> None:
         (("inspect", file, full), (0,)),
         (("inspect", file, "--fail-on", "note"), (0, 1)),
         (("inspect", file, "--json"), (0,)),
-        (
-            (
-                "inspect",
-                ".",
-            ),
-            (0,),
-        ),
+        (("inspect", "."), (0,)),
         (("inspect", ".", "--json"), (0,)),
         (("inspect", ".", "--fail-on", "note"), (0, 1)),
         (("inspect", ".", "--quiet"), (0,)),

@@ -1,9 +1,6 @@
 """Do other ways of storing the data hold the same data, and are they gone afterwards?"""
 
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,6 +16,7 @@ from chunkwise.measure.space import Space
 from chunkwise.measure.target import Target, look
 from chunkwise.measure.variants import Variant, prepared, variant_of
 from tests.support.golden import assert_golden, refused
+from tests.support.processes import interrupted
 
 SHAPE = (40, 30, 20)
 DATA = np.arange(40 * 30 * 20, dtype=">i4").reshape(SHAPE)
@@ -160,20 +158,6 @@ def test_scratch_files_go_with_the_run(
     file: Path, tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    process = subprocess.Popen(
-        [
-            Path(sys.executable).with_name("chunkwise"),
-            *("bench", file, "g/x", "--chunk", "1x30x20", "--scratch", scratch),
-            *("--access", "1x1x1", "--budget", "60"),
-        ],
-        stderr=subprocess.PIPE,
-    )
-    while not list(scratch.rglob("*.h5")):
-        assert process.poll() is None
-        time.sleep(0.02)
-    process.send_signal(number)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == code
-    assert b"Traceback" not in said
-    assert not list(scratch.iterdir())
+    words = ["bench", file, "g/x", "--chunk", "1x30x20", "--scratch", scratch]
+    words += ["--access", "1x1x1", "--budget", "60"]
+    assert interrupted(words, scratch, number) == code

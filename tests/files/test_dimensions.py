@@ -22,9 +22,9 @@ from chunkwise.files.dimensions import HIDDEN, Named, all_named
 from chunkwise.files.objects import walk
 from chunkwise.xarray.native import LeftToH5netcdfError
 from chunkwise.xarray.opened import SharedFile
-from tests.indexing.test_dimensions import write_netcdf, write_scales
 from tests.xarray.test_native import OPTIONS, read_natively
 
+ABSENT = "This is a netCDF dimension but not a netCDF variable.         4"
 # Of a group, length of each dimension and whether it is unlimited; names and lengths of the
 # dimensions of each variable.
 Said = tuple[dict[str, tuple[int, bool]], dict[str, Named]]
@@ -108,6 +108,76 @@ def _told(said: Said) -> Any:
         name: (None if grows and name not in used else length, grows)
         for name, (length, grows) in dimensions.items()
     }, variables
+
+
+def write_netcdf(path: Path, rng: random.Random) -> None:
+    """Variables in any order, of dimensions of their group and of those above, with records."""
+    with netCDF4.Dataset(path, "w") as file:
+        groups = [file]
+        for number in range(rng.choice((0, 0, 1, 2))):
+            groups.append(rng.choice(groups).createGroup(f"g{number}"))
+        # A name only once: what a variable below a hidden dimension means, netCDF4 does not say.
+        free = list("tuvwxyz")
+        rng.shuffle(free)
+        for group in groups:
+            for _ in range(rng.randint(group is file, 3)):
+                if free:
+                    length = None if rng.random() < 0.3 else rng.randint(1, 4)
+                    group.createDimension(free.pop(), length)
+        made = []
+        for group in groups:
+            known = _visible(group)
+            for _ in range(rng.randint(1, 6)):
+                name = rng.choice([*group.dimensions, "A", "B", "C", "D"])
+                if name in group.variables:
+                    continue
+                dims = rng.sample(known, min(len(known), rng.randint(0, 3)))
+                if name in group.dimensions and rng.random() < 0.7:
+                    dims = [name, *(one for one in dims if one != name)][: rng.randint(1, 2)]
+                made.append(group.createVariable(name, "i2", dims))
+        rng.shuffle(made)
+        for variable in made:
+            if rng.random() < 0.7:
+                shape = [length or rng.randint(1, 4) for length in variable.shape]
+                variable[...] = np.ones(shape, "i2")
+
+
+def _visible(group: Any) -> list[str]:
+    above = [] if group.parent is None else _visible(group.parent)
+    return [*above, *group.dimensions]
+
+
+def write_scales(path: Path, rng: random.Random) -> None:
+    """Scales as programs on HDF5 make them, all dimensions of a dataset with one or none."""
+    with h5py.File(path, "w", track_order=True) as file:
+        groups = [
+            file,
+            *(file.create_group("g", track_order=True) for _ in range(rng.choice((0, 1)))),
+        ]
+        free = list("tuvwxyz")
+        rng.shuffle(free)
+        scales: list[Any] = []
+        for group in groups:
+            for _ in range(rng.randint(0, 3)):
+                length = rng.randint(1, 4)
+                shape: Any = (length, 2) if rng.random() < 0.1 else (length,)
+                limits: Any = (None, *shape[1:]) if rng.random() < 0.2 else None
+                scale = group.create_dataset(free.pop(), shape, "i2", maxshape=limits)
+                scale.make_scale(rng.choice(("", "other", ABSENT)))
+                scales.append(scale)
+        for group in groups:
+            fitting = [one for one in scales if one.parent in (file, group)]
+            for name in "AB":
+                chosen = rng.choices(fitting, k=rng.randint(0, 2)) if fitting else []
+                shape = [one.shape[0] for one in chosen] or rng.choices((1, 2, 3, 4), k=2)
+                dataset = group.create_dataset(name, shape, "i2")
+                for number, scale in enumerate(chosen):
+                    dataset.dims[number].attach_scale(scale)
+                    others = [one for one in fitting if one.shape[0] == scale.shape[0]]
+                    if rng.random() < 0.2:
+                        dataset.dims[number].attach_scale(rng.choice(others))
+                if rng.random() < 0.3:
+                    dataset.attrs["_Netcdf4Dimid"] = np.int32(rng.randint(0, 3))
 
 
 def write_h5netcdf(path: Path, rng: random.Random) -> None:

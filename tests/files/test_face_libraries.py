@@ -133,10 +133,7 @@ def test_pynwb(tmp_path: Path) -> None:
     session.add_trial_column("side", "left or right")
     for n in range(20):
         session.add_trial(float(n), n + 0.5, side="lr"[n % 2])
-    with (
-        chunkwise.open(path, "w", sync=False) as file,
-        pynwb.NWBHDF5IO(file=file, mode="w") as io,
-    ):
+    with chunkwise.open(path, "w", sync=False) as file, pynwb.NWBHDF5IO(file=file, mode="w") as io:
         io.write(session)
     before = engine_reads()
     with chunkwise.open(path) as file, pynwb.NWBHDF5IO(file=file, mode="r") as io:

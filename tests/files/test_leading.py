@@ -137,10 +137,7 @@ def test_xarray_reads_nothing_of_other_files(tmp_path: Path) -> None:
     with h5py.File(path, "w") as file:
         file.create_dataset("x", (20,), "u1", external=[(str(tmp_path / "raw"), 0, 20)])
     given = io.BytesIO(path.read_bytes())
-    with (
-        xr.open_dataset(given, engine="chunkwise") as found,
-        pytest.raises(LeadsOutsideError),
-    ):
+    with xr.open_dataset(given, engine="chunkwise") as found, pytest.raises(LeadsOutsideError):
         found["x"].load()
     with (
         xr.open_dataset(path, engine="chunkwise", external="none") as found,

@@ -26,12 +26,7 @@ from chunkwise.errors import (
     NotADatasetError,
 )
 from chunkwise.files.objects import walk, walk_datasets
-from chunkwise.files.opening import (
-    find_dataset,
-    full_name,
-    largest,
-    open_h5,
-)
+from chunkwise.files.opening import find_dataset, full_name, largest, open_h5
 from chunkwise.names import decode_name, encode_name, hdf5_reason, printable
 from tests.support.damage import damage_header
 from tests.support.golden import assert_golden
@@ -254,11 +249,7 @@ def test_what_is_no_dataset_is_named_with_what_is_there(tree: h5py.File, tmp_pat
         assert str(caught.value).isprintable()
         lines.append(f"{name!r}: {type(caught.value).__name__}: {caught.value}")
     with h5py.File(tmp_path / "a.h5", "w") as file:
-        for fill in (
-            lambda: None,
-            lambda: file.__setitem__("a", 3),
-            lambda: lone(file),
-        ):
+        for fill in (lambda: None, lambda: file.__setitem__("a", 3), lambda: lone(file)):
             fill()
             with pytest.raises(DatasetNotFoundError) as caught:
                 largest(file)

@@ -89,6 +89,7 @@ def test_a_dry_run_of_many(archive: Path) -> None:
 
 
 def test_mistakes_are_one_line(archive: Path) -> None:
+    Path("text.h5").write_text("no")
     before = stamps(archive)
     said = mistakes("""
 fix
@@ -105,6 +106,12 @@ fix archive/bad0.h5 --dry-run --access nonsense
 fix archive/bad0.h5 -o archive/bad0.h5
 fix archive/bad0.h5 -o nowhere/b.h5
 fix archive/bad0.h5 --in-place --budget soon
+fix archive --in-place --jobs 2 --advise 9s
+fix archive/bad0.h5 -o b.h5 --access 1x1x1x1
+fix text.h5 --in-place
+fix text.h5 --dry-run
+fix text.h5 -o b.h5
+fix none.h5 --dry-run
 """)
     assert_golden("fix-mistakes", said.replace(str(archive.parent), "FOLDER"))
     assert stamps(archive) == before

@@ -16,13 +16,10 @@ import numpy as np
 import pytest
 
 import chunkwise
-from chunkwise.cli.main import main
 from chunkwise.cli.signals import leaving
 from chunkwise.errors import (
     CannotWriteError,
-    ChunkwiseError,
     CorruptDataError,
-    SelectionError,
     UsageError,
     notes_of,
 )
@@ -41,9 +38,9 @@ from chunkwise.repacking import run as repacking
 from chunkwise.repacking.run import run as repack
 from chunkwise.trials.trial import Measurement, Trial
 from tests.model.test_combined import of_many_kinds, virtual
-from tests.model.test_every_fix import CASES, nothing_lost
+from tests.model.test_every_fix import CASES, each_case, nothing_lost
+from tests.support.commands import run
 from tests.support.once import once
-from tests.support.versions import needs_sizes
 
 ROOT = Path(__file__).parents[2]
 MIB = 1 << 20
@@ -66,27 +63,11 @@ def maps(path: Path) -> None:
         file["t"].dims[0].attach_scale(file["time"])
 
 
-def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    monkeypatch.setattr("sys.argv", ["chunkwise", "fix", *map(str, arguments)])
-    with pytest.raises(SystemExit) as left:
-        main()
-    return int(left.value.code or 0)
-
-
 # --- each finding -----------------------------------------------------------------------
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("code", "number"),
-    [
-        pytest.param(code, i, marks=needs_sizes if code == "lost-space" else ())
-        for code, makes in CASES.items()
-        for i in range(len(makes))
-        if code != "dangling-link"
-    ],
-    ids=str,
-)
+@each_case("dangling-link")
 def test_each_finding_that_a_layout_mends(
     code: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,35 +187,31 @@ def stamp(path: Path) -> tuple[int, int, int]:
     return found.st_ino, found.st_mtime_ns, found.st_ctime_ns
 
 
-def test_a_file_that_needs_nothing_is_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_needs_nothing_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:
         file["x"] = np.arange(1000)
     before = stamp(path)
-    assert run(monkeypatch, path, "--in-place") == 0
-    assert "nothing to mend; it was left as it is" in " ".join(capsys.readouterr().out.split())
-    assert run(monkeypatch, path, "-o", tmp_path / "b.h5") == 0
+    done = run("fix", path, "--in-place")
+    assert done.code == 0
+    assert "nothing to mend; it was left as it is" in " ".join(done.out.split())
+    assert run("fix", path, "-o", tmp_path / "b.h5").code == 0
     assert not (tmp_path / "b.h5").exists()
     assert stamp(path) == before
     (tmp_path / "b.h5").write_bytes(b"of an earlier run")
-    assert run(monkeypatch, path, "-o", tmp_path / "b.h5", "--force") == 2
-    assert "b.h5 is of an earlier run" in capsys.readouterr().err
+    done = run("fix", path, "-o", tmp_path / "b.h5", "--force")
+    assert (done.code, "b.h5 is of an earlier run" in done.err) == (2, True)
     assert (tmp_path / "b.h5").read_bytes() == b"of an earlier run"
     (tmp_path / "b.h5").unlink()
     assert names(tmp_path) == ["a.h5"]
 
 
-def test_what_no_layout_mends_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_no_layout_mends_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:
         file["lost"] = h5py.SoftLink("/nowhere")
     before = stamp(path)
-    assert run(monkeypatch, path, "--in-place") == 0
-    said = " ".join(capsys.readouterr().out.split())
+    said = " ".join(run("fix", path, "--in-place").out.split())
     assert "nothing that another layout mends" in said
     assert "No layout mends: note dangling-link, /lost" in said
     assert stamp(path) == before
@@ -272,13 +249,10 @@ def test_in_place(tmp_path: Path) -> None:
     assert stamp(tmp_path / "a.h5") == again
 
 
-def test_a_dry_run_writes_nothing_and_tells_what_would_be_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_writes_nothing_and_tells_what_would_be_done(tmp_path: Path) -> None:
     of_many_kinds(tmp_path / "a.h5")
     before = stamp(tmp_path / "a.h5")
-    assert run(monkeypatch, tmp_path / "a.h5", "--dry-run", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
+    told = json.loads(run("fix", tmp_path / "a.h5", "--dry-run", "--json").out)
     assert stamp(tmp_path / "a.h5") == before
     assert names(tmp_path) == ["a.h5"]
     assert told["outcome"] == "planned"
@@ -347,27 +321,7 @@ def test_a_dataset_without_a_finding_gains_by_a_stated_pattern(tmp_path: Path) -
     assert choose(inspect(tmp_path / "b.h5", access=["plane:0"])).layout is None
 
 
-def test_a_pattern_that_fits_no_dataset_is_an_error(tmp_path: Path) -> None:
-    path = maps(tmp_path / "a.h5")
-    with pytest.raises(SelectionError, match="access pattern '1x1x1x1' has 4 dimensions"):
-        chunkwise.fix(path, tmp_path / "b.h5", access=["1x1x1x1"])
-    with pytest.raises(UsageError, match="no access pattern is called 'nonsense'"):
-        chunkwise.fix(path, tmp_path / "b.h5", access=["nonsense"])
-    assert names(tmp_path) == ["a.h5"]
-
-
 # --- the command ------------------------------------------------------------------------
-
-
-def test_files_that_cannot_be_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "a.h5").write_text("no")
-    for arguments in (("--in-place",), ("--dry-run",), ("-o", tmp_path / "b.h5")):
-        assert run(monkeypatch, tmp_path / "a.h5", *arguments) == 2
-        assert "not an HDF5 file" in capsys.readouterr().err
-    with pytest.raises(ChunkwiseError, match="no such file"):
-        chunkwise.fix(tmp_path / "none.h5", dry_run=True)
 
 
 def test_a_run_that_is_ended_leaves_nothing(tmp_path: Path) -> None:
@@ -442,7 +396,6 @@ def test_the_command_tells_what_is_in_place(
     said: str | None,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     small_chunks(tmp_path / "a.h5")
     monkeypatch.chdir(tmp_path)
@@ -451,12 +404,13 @@ def test_the_command_tells_what_is_in_place(
         raise end
 
     monkeypatch.setattr(*where, stop)
-    assert run(monkeypatch, "a.h5", "-o", "b.h5", "--no-measure") == code
+    done = run("fix", "a.h5", "-o", "b.h5", "--no-measure")
+    assert done.code == code
     lines_told = [] if said is None else [said]
     made = where[1] != "publish"
     if made:
         lines_told.append("chunkwise: b.h5: the new file is complete and in place")
-    assert capsys.readouterr().err.strip().splitlines() == lines_told
+    assert done.err.strip().splitlines() == lines_told
     assert (tmp_path / "b.h5").exists() == made
 
 
@@ -583,12 +537,3 @@ def test_a_dataset_that_cannot_be_advised_on_has_what_findings_offer(
         for more in _ADVISED_OR_NOT
     )
     assert told == plain != ()
-
-
-def test_jobs_and_measuring_layouts_exclude_each_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    maps(tmp_path / "a.h5")
-    arguments = (tmp_path, "--in-place", "--jobs", "2", "--advise", "9s")
-    assert run(monkeypatch, *arguments) == 2
-    assert "--jobs and --advise" in " ".join(capsys.readouterr().err.split())

@@ -142,35 +142,14 @@ def make(
 @pytest.mark.parametrize(
     "text",
     [
-        "none",
-        "deflate:0",
-        "deflate:6",
-        "shuffle",
-        "shuffle+deflate:4+fletcher32",
-        "fletcher32+shuffle+deflate:1",
-        "szip:nn:32",
-        "szip:ec:8",
-        "nbit",
-        "scaleoffset:ds:2",
-        "lzf",
-        "lz4",
-        "lz4:block=4096",
-        "bzip2:9",
-        "zstd:3",
-        "zstd:-7",
-        "shuffle+zstd:19",
-        "bitshuffle",
-        "bitshuffle:lz4",
-        "bitshuffle:zstd:3",
-        "bitshuffle:lz4:block=2048",
-        "bitshuffle:none:block=256",
-        "blosc:lz4:5",
-        "blosc:zstd:9:bitshuffle",
-        "blosc:zstd:9:noshuffle",
-        "blosc2:zstd:5",
-        "blosc2:lz4:1:delta",
+        "none", "deflate:0", "deflate:6", "shuffle", "shuffle+deflate:4+fletcher32",
+        "fletcher32+shuffle+deflate:1", "szip:nn:32", "szip:ec:8", "nbit", "scaleoffset:ds:2",
+        "lzf", "lz4", "lz4:block=4096", "bzip2:9", "zstd:3", "zstd:-7", "shuffle+zstd:19",
+        "bitshuffle", "bitshuffle:lz4", "bitshuffle:zstd:3", "bitshuffle:lz4:block=2048",
+        "bitshuffle:none:block=256", "blosc:lz4:5", "blosc:zstd:9:bitshuffle",
+        "blosc:zstd:9:noshuffle", "blosc2:zstd:5", "blosc2:lz4:1:delta",
     ],
-)
+)  # fmt: skip
 def test_a_dataset_made_from_a_pipeline_has_that_pipeline(tmp_path: Path, text: str) -> None:
     path = tmp_path / "made.h5"
     with h5py.File(path, "w") as file:

@@ -60,15 +60,9 @@ def datasets(draw: st.DrawFn) -> dict[str, Any]:
     shape = draw(st.lists(st.integers(0, 9), min_size=1, max_size=3))
     chunk = [draw(st.integers(1, max(length, 1))) for length in shape]
     pipelines = [
-        [],
-        [DEFLATE],
-        [SHUFFLE, DEFLATE],
-        [FLETCHER32],
-        [SHUFFLE, DEFLATE, FLETCHER32],
-        [FLETCHER32, SHUFFLE, DEFLATE],
-        [DEFLATE, SHUFFLE],
-        [DEFLATE, DEFLATE],
-    ]
+        [], [DEFLATE], [SHUFFLE, DEFLATE], [FLETCHER32], [SHUFFLE, DEFLATE, FLETCHER32],
+        [FLETCHER32, SHUFFLE, DEFLATE], [DEFLATE, SHUFFLE], [DEFLATE, DEFLATE],
+    ]  # fmt: skip
     return {
         "dtype": draw(st.sampled_from(["u1", "<i2", ">i4", "<f8", ">f4", "<c8", "S3", "?"])),
         "shape": tuple(shape),

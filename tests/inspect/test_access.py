@@ -9,7 +9,6 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise.cli.main import main
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.fixing import fix
 from chunkwise.grammar import format_shape
@@ -23,6 +22,7 @@ from chunkwise.model.layout import FileLayout
 from chunkwise.model.nominal import slowdown
 from chunkwise.model.readers import LIBHDF5_1, LIBRARIES, reader, this_process
 from chunkwise.patterns import stated
+from tests.support.commands import run
 
 SHAPE = (120, 150, 150)
 
@@ -163,15 +163,9 @@ def test_patterns_that_fit_nothing_are_an_error(path: Path) -> None:
         inspect(path, access=["nonsense"])
 
 
-def test_the_command_takes_them(
-    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_takes_them(path: Path) -> None:
     words = ["--access", "time=all,y=1,x=1", "--access", "plane:0 weight 0.01"]
-    monkeypatch.setattr("sys.argv", ["chunkwise", "inspect", str(path), *words, "--json"])
-    with pytest.raises(SystemExit) as left:
-        main()
-    assert not left.value.code
-    told = json.loads(capsys.readouterr().out)
+    told = json.loads(run("inspect", path, *words, "--json").out)
     expected = inspect(path, access=["time=all,y=1,x=1", "plane:0 weight 0.01"])
     assert [one["code"] for one in told["findings"]] == [one.code for one in expected.findings]
     assert "access-mismatch" in [one["code"] for one in told["findings"]]

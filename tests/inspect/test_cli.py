@@ -22,17 +22,9 @@ from chunkwise.errors import ChunkwiseError, CrashedError, FileFormatError, Usag
 from chunkwise.files.contained import Outcome
 from chunkwise.inspection.facts import FileFacts
 from tests.support.inspect_fakes import dataset, file_facts, finding
-from tests.support.inspect_files import make_file
 from tests.support.processes import ran
 
 CHUNKWISE = Path(sys.executable).with_name("chunkwise")
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    result = tmp_path_factory.mktemp("inspect") / "all.h5"
-    make_file(result)
-    return result
 
 
 def invoke(*arguments: str | Path, columns: int = 80) -> tuple[str, int]:
@@ -110,21 +102,10 @@ def test_options_reach_their_room(folder: Path, calls: list[dict[str, Any]]) -> 
     assert [call["sample"] for call in calls] == [True, False, True] + [False] * 3 + [True] * 3
     assert calls[0]["readers"] is None
     assert [reader.name for reader in calls[2]["readers"]] == ["netcdf-c", "libhdf5-2"]
-
-
-def test_fixes(folder: Path, calls: list[dict[str, Any]]) -> None:
     assert "Fix (nccopy):" in run("wrong.nc", "--fixes", "NCCOPY")
-    assert len(calls) == 1
-    assert folder.is_dir()
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        (".", "--fixes", "h5py"),
-        (".", "--all"),
-    ],
-)
+@pytest.mark.parametrize("arguments", [(".", "--fixes", "h5py"), (".", "--all")])
 def test_options_without_effect_are_refused(
     folder: Path, calls: list[dict[str, Any]], arguments: tuple[str, ...]
 ) -> None:
@@ -234,11 +215,7 @@ def test_findings_are_totalled_by_code(folder: Path, calls: list[dict[str, Any]]
     ],
 )
 def test_quiet_prints_names_alone(
-    folder: Path,
-    calls: list[dict[str, Any]],
-    words: tuple[str, ...],
-    names: list[str],
-    code: int,
+    folder: Path, calls: list[dict[str, Any]], words: tuple[str, ...], names: list[str], code: int
 ) -> None:
     output, returned = invoke(folder, "--quiet", *words)
     assert output.splitlines() == [str(folder / name) for name in names]

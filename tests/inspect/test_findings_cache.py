@@ -16,14 +16,7 @@ from chunkwise.inspection.findings.cache import (
 from chunkwise.inspection.findings.subject import DatasetCheck, Subject
 from chunkwise.model.chunk_shape import default_chunk, shrunk
 from chunkwise.model.layout import DatasetLayout, FileLayout
-from chunkwise.model.readers import (
-    LIBHDF5_1,
-    LIBHDF5_2,
-    LIBRARIES,
-    NETCDF_C,
-    Reader,
-    this_process,
-)
+from chunkwise.model.readers import LIBHDF5_1, LIBHDF5_2, LIBRARIES, NETCDF_C, Reader, this_process
 from tests.support.versions import needs_cache_of_hdf5_2
 
 SHAPE = (8, 30, 9, 717)
@@ -51,9 +44,6 @@ def test_chunk_larger_than_the_cache(tmp_path: Path) -> None:
         chunk_exceeds_cache, path, SHAPE, (4, 30, 9, 717), compression="gzip", compression_opts=1
     )
     assert (found.code, found.severity, found.path) == ("chunk-exceeds-cache", "warning", "/x")
-    assert "3.0 MiB" in found.summary
-    assert "libhdf5 before 2.0 (1.0 MiB)" in found.summary
-    assert "1,080 times" in found.summary
     assert found.evidence["decodes_per_chunk"] == 1080
     # What the cache has to hold is one chunk; the paper's own chunk fits 1 MB.
     texts = {fix.tool: fix.text for fix in found.fixes}
@@ -114,13 +104,9 @@ def test_series_through_maps(tmp_path: Path) -> None:
     assert (found.code, found.severity) == ("reads-exceed-cache", "note")
     assert found.is_offer
     assert found.layout is None
-    assert found.summary.startswith("If you read lines along dimension 0 (120x1x1)")
     assert found.evidence["pattern"] == "line along 0"
     assert found.evidence["chunks_to_cache"] == 120
     assert found.evidence["decodes_per_chunk"] == 22_500
-    assert "lines along dimension 0 (120x1x1)" in found.summary
-    assert "120 of them (10.3 MiB)" in found.summary
-    assert "libhdf5 before 2.0 (1.0 MiB) and libhdf5 from 2.0 (8.0 MiB)" in found.summary
 
 
 def test_the_chunks_that_are_offered_for_stated_series_need_no_larger_cache(
@@ -147,7 +133,6 @@ def test_rows_of_chunks_that_do_not_fit_together(tmp_path: Path) -> None:
     # How programs read by default, and the reader asked for: more than a note.
     assert found.severity == "warning"
     assert found.evidence["decodes_per_chunk"] == 800
-    assert "row by row (1x6400)" in found.summary
 
 
 def test_chunks_that_do_not_fit_by_their_bytes_exceed_the_cache(tmp_path: Path) -> None:
@@ -185,7 +170,6 @@ def test_one_shape_is_offered_to_a_dataset(tmp_path: Path) -> None:
     # None of them offers its own; 791x791 would still be more than a cache of 1 MiB holds.
     one = DatasetLayout("/x", default_chunk((3162, 3162), 4))
     assert set(offered.values()) == {FileLayout((one,))}
-    assert f"Chunks of {'x'.join(map(str, one.chunk or ()))}" in found["floor-chunk"].summary
 
 
 def test_series_through_chunks_of_one_step_are_one_finding(tmp_path: Path) -> None:
@@ -199,7 +183,6 @@ def test_series_through_chunks_of_one_step_are_one_finding(tmp_path: Path) -> No
     assert codes == ["unlimited-chunk-1"]
     (found,) = inspect(path, sample=False).findings
     assert (found.severity, found.is_offer) == ("note", True)
-    assert "22,500 times" in found.summary
 
 
 def test_the_line_for_the_reader_concerned_comes_first(tmp_path: Path) -> None:
@@ -219,7 +202,6 @@ def test_more_chunks_in_a_line_than_slots(tmp_path: Path) -> None:
     assert (found.code, found.severity, found.is_offer) == ("slot-collision", "note", True)
     assert found.evidence["reader"] == "libhdf5-1.10"
     assert found.evidence["collisions"] == 2 * (1024 - 521)
-    assert "521 slots" in found.summary
     assert "rdcc_nslots=102407" in found.fixes[0].text
 
 
@@ -241,8 +223,6 @@ def test_it_is_the_first_thing_said_of_the_papers_file(tmp_path: Path) -> None:
         )
     found = inspect(path).findings
     assert found[0].code == "chunk-exceeds-cache"
-    assert "1,080 times" in found[0].summary
-    assert "instead of" in found[0].summary
     assert found[0].evidence["predicted_s"] == pytest.approx(
         1080 * float(found[0].evidence["decoded_once_s"])
     )

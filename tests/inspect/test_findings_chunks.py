@@ -81,8 +81,6 @@ def test_the_papers_790(file: h5py.File) -> None:
     assert waste == 22_417_024
     # Read once, that is a hundredth of a second.
     assert found.severity == "note"
-    assert "21.4 MiB (22,417,024 bytes)" in found.summary
-    assert "Chunks of 791x791 leave 49.4 KiB." in found.summary
     assert found.waste_nbytes == found.evidence["edge_nbytes"] == waste
     assert found.evidence["offered_chunks"] == "791x791"
     assert found.evidence["offered_edge_nbytes"] == (16 * 791 * 791 - 3162 * 3162) * 4
@@ -178,7 +176,6 @@ def test_one_compressed_chunk(file: h5py.File) -> None:
     found = one(file, "single-chunk")
     assert found.severity == "note"
     assert found.evidence["chunk_nbytes"] == 8 * MIB
-    assert "8.0 MiB are decoded" in found.summary
     # Row by row with a cache of 1 MiB: decoded for each of 1,024 rows.
     assert found.waste_nbytes == 1023 * 8 * MIB
     assert int(found.evidence["offered_chunk_nbytes"]) <= MIB
@@ -258,9 +255,7 @@ def test_a_step_a_chunk(file: h5py.File) -> None:
     assert evidence["series_nbytes"] == 800
     assert evidence["series_decoded_nbytes"] == 200 * 40_000
     assert int(evidence["offered_series_decoded_nbytes"]) <= 2 * MIB
-    assert "asks for 800 B and goes through 200 chunks (7.6 MiB)" in found.summary
     assert evidence["step_chunks"] == 1
-    assert f"and one step through {evidence['offered_step_chunks']} instead of 1." in found.summary
     # Series by series with a cache of 1 MiB: each chunk for each of its 10,000 series.
     assert found.waste_nbytes == 9_999 * 200 * 40_000
 

@@ -172,11 +172,7 @@ def test_file_whose_name_looks_like_a_pattern(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [
-        ("*.nothing", "no file matches"),
-        ("nothing", "no such file$"),
-        ("**x", "pattern"),
-    ],
+    [("*.nothing", "no file matches"), ("nothing", "no such file$"), ("**x", "pattern")],
 )
 def test_names_that_lead_nowhere(tmp_path: Path, name: str, words: str) -> None:
     with pytest.raises(FileFormatError, match=words):

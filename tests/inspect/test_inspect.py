@@ -11,14 +11,7 @@ from h5py import h5t
 
 from chunkwise.inspection import DatasetFacts, FileFacts, inspect
 from chunkwise.inspection.datatypes import byte_order, describe
-from tests.support.inspect_files import MISSING_FILTER, make_file
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    result = tmp_path_factory.mktemp("inspect") / "all.h5"
-    make_file(result)
-    return result
+from tests.support.inspect_files import MISSING_FILTER
 
 
 @pytest.fixture(scope="module")
@@ -59,10 +52,7 @@ def test_file(path: Path, facts: FileFacts) -> None:
         ("compact", {"layout": "compact", "stored_nbytes": 20, "byte_order": "big"}),
         (
             "unknown_filter",
-            {
-                "unavailable_filters": (MISSING_FILTER,),
-                "filters": f"filter-{MISSING_FILTER}:1,2",
-            },
+            {"unavailable_filters": (MISSING_FILTER,), "filters": f"filter-{MISSING_FILTER}:1,2"},
         ),
     ],
 )

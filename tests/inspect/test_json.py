@@ -15,16 +15,8 @@ from chunkwise.inspection.records import json_lines, plain
 from chunkwise.model.layout import DatasetLayout, FileLayout
 from chunkwise.remedy.fix import Fix
 from tests.support.inspect_fakes import DATASET, SAMPLE, VIRTUAL, dataset, file_facts, finding
-from tests.support.inspect_files import make_file
 
 DOCUMENTED = (Path(__file__).parents[2] / "docs" / "inspect.md").read_text()
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    result = tmp_path_factory.mktemp("inspect") / "all.h5"
-    make_file(result)
-    return result
 
 
 def run(*arguments: str | Path) -> str:
@@ -72,13 +64,9 @@ def test_json_has_an_object_a_line() -> None:
     facts = file_facts(dataset("/a"), dataset("/b", VIRTUAL), findings=(finding(),))
     lines = list(json_lines(facts.as_dict()))
     assert json.loads("\n".join(lines)) == json.loads(json.dumps(asdict(facts))) | {
-        "format": "chunkwise-inspect",
-        "version": 2,
-        "verdict": "sound",
-        "exit_code": 0,
-        "error": None,
-        "commands": [],
-    }
+        "format": "chunkwise-inspect", "version": 2, "verdict": "sound", "exit_code": 0,
+        "error": None, "commands": [],
+    }  # fmt: skip
     (line,) = [line for line in lines if '"/b"' in line]
     assert json.loads(line)["dataset"]["mappings"] == 4
 

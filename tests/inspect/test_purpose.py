@@ -18,36 +18,12 @@ Shape = tuple[int, ...]
 # Shape, chunks, bytes of an element, signs; the ways of reading that fit.
 RECOGNIZED: list[tuple[Shape, Shape | None, int, Signs, dict[str, Shape]]] = [
     ((40, 514, 1030), (1, 514, 1030), 4, Signs("frame"), {"frames": (1, 514, 1030)}),
-    (
-        (40, 514, 1030),
-        (1, 514, 1030),
-        4,
-        Signs(),
-        {"planes across dimension 0": (1, 514, 1030)},
-    ),
-    (
-        (365, 181, 360),
-        (1, 181, 360),
-        4,
-        Signs(None, ("T", "Y", "X")),
-        {"maps": (1, 181, 360)},
-    ),
+    ((40, 514, 1030), (1, 514, 1030), 4, Signs(), {"planes across dimension 0": (1, 514, 1030)}),
+    ((365, 181, 360), (1, 181, 360), 4, Signs(None, ("T", "Y", "X")), {"maps": (1, 181, 360)}),
     # A map in four chunks.
     ((365, 181, 360), (1, 91, 180), 4, Signs(None, ("T", "Y", "X")), {"maps": (1, 181, 360)}),
-    (
-        (365, 181, 360),
-        (365, 10, 10),
-        4,
-        Signs(None, ("T", "Y", "X")),
-        {"series": (365, 1, 1)},
-    ),
-    (
-        (500, 64, 64, 3),
-        (1, 64, 64, 3),
-        1,
-        Signs(),
-        {"images": (1, 64, 64, 3)},
-    ),
+    ((365, 181, 360), (365, 10, 10), 4, Signs(None, ("T", "Y", "X")), {"series": (365, 1, 1)}),
+    ((500, 64, 64, 3), (1, 64, 64, 3), 1, Signs(), {"images": (1, 64, 64, 3)}),
     (
         (500, 3, 64, 64),
         (64, 3, 64, 64),
@@ -96,21 +72,30 @@ def names(path: Path, name: str) -> list[str]:
     return [use.name for use in found.uses]
 
 
-def test_frames_by_the_class_of_their_group(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "shape", "chunks", "mark", "use"),
+    [
+        ("entry/data/data", (20, 256, 256), (1, 256, 256), None, "planes across dimension 0"),
+        ("entry/data/data", (20, 256, 256), (1, 256, 256), ("NX_class", "NXdetector"), "frames"),
+        ("x/x", (20, 256, 256), (1, 256, 256), ("CLASS", np.bytes_("IMAGE")), "images"),
+        ("X/data", (1_000_000,), (10_000,), "indptr", "rows of a sparse matrix"),
+    ],
+    ids=["nothing", "a class of NeXus", "an image", "a sparse matrix"],
+)
+def test_signs_in_a_file(
+    tmp_path: Path, name: str, shape: Shape, chunks: Shape, mark: Any, use: str
+) -> None:
+    """Classes of a dataset and its group, and what lies beside it."""
     path = tmp_path / "a.h5"
-    make(path, "entry/data/data", (20, 256, 256), (1, 256, 256))
-    assert names(path, "/entry/data/data") == ["planes across dimension 0"]
+    make(path, name, shape, chunks)
     with h5py.File(path, "r+") as file:
-        file["entry/data"].attrs["NX_class"] = "NXdetector"
-    assert names(path, "/entry/data/data") == ["frames"]
-
-
-def test_images_by_their_class(tmp_path: Path) -> None:
-    path = tmp_path / "a.h5"
-    make(path, "x", (20, 256, 256), (1, 256, 256))
-    with h5py.File(path, "r+") as file:
-        file["x"].attrs["CLASS"] = np.bytes_("IMAGE")
-    assert names(path, "/x") == ["images"]
+        group = file[name].parent
+        if mark == "indptr":
+            group[mark] = np.arange(10)
+        elif mark is not None:
+            marked = file[name] if mark[0] == "CLASS" else group
+            marked.attrs[mark[0]] = mark[1]
+    assert names(path, f"/{name}") == [use]
 
 
 @pytest.mark.parametrize(
@@ -135,14 +120,6 @@ def test_maps_by_their_dimensions(tmp_path: Path, attributes: list[dict[str, str
             scale.make_scale()
             file["t"].dims[axis].attach_scale(scale)
     assert names(path, "/t") == ["maps"]
-
-
-def test_rows_of_a_sparse_matrix(tmp_path: Path) -> None:
-    path = tmp_path / "a.h5"
-    make(path, "X/data", (1_000_000,), (10_000,))
-    with h5py.File(path, "r+") as file:
-        file["X/indptr"] = np.arange(10)
-    assert names(path, "/X/data") == ["rows of a sparse matrix"]
 
 
 def test_frames_are_not_called_wrong(tmp_path: Path) -> None:

@@ -21,10 +21,16 @@ RNG = np.random.default_rng(0)
 NOISE = RNG.integers(0, 200, (40, 1000)).astype(">u4")
 
 
-def sample(path: Path, name: str = "x", **options: Any) -> SampleFacts | None:
+def taken(path: Path, name: str = "x", **options: Any) -> SampleFacts | None:
     with h5py.File(path, "r", rdcc_nbytes=0) as file:
         dataset = file[name].id
         return take_sample(dataset, dataset_facts(dataset), **options)
+
+
+def sample(path: Path, name: str = "x", **options: Any) -> SampleFacts:
+    found = taken(path, name, **options)
+    assert found is not None
+    return found
 
 
 def write(path: Path, data: Any = NOISE, **options: Any) -> Path:
@@ -38,7 +44,6 @@ def test_whole_chunks_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sampling, "SAMPLED_CHUNKS", 5)
     monkeypatch.setattr(sampling, "UNLEARNT_NBYTES", 1)
     found = sample(path)
-    assert found is not None
     assert (found.chunks, found.raw_nbytes) == (5, 5 * 8000)
     assert 0 < found.stored_nbytes < found.raw_nbytes
     assert found.read_s > 0
@@ -48,12 +53,10 @@ def test_bytes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     path = write(tmp_path / "a.h5", chunks=(2, 1000))
     monkeypatch.setattr(sampling, "SAMPLED_NBYTES", 17_000)
     found = sample(path)
-    assert found is not None
     assert (found.chunks, found.raw_nbytes) == (2, 16_000)
     # One chunk is read however small the limit.
     monkeypatch.setattr(sampling, "SAMPLED_NBYTES", 1)
     found = sample(path)
-    assert found is not None
     assert found.chunks == 1
 
 
@@ -67,7 +70,6 @@ def test_encodings_are_what_libhdf5_stores(tmp_path: Path) -> None:
             shuffled, chunks=(10, 1000), shuffle=True, compression="gzip", compression_opts=level
         )
         found = sample(plain)
-        assert found is not None
         assert [one.filters for one in found.encodings] == [
             f"deflate:{level}",
             f"shuffle+deflate:{level}",
@@ -107,14 +109,12 @@ def test_shuffle_only_moves_bytes(data: bytes, itemsize: int) -> None:
 def test_one_byte_types_have_nothing_to_shuffle(tmp_path: Path) -> None:
     path = write(tmp_path / "a.h5", NOISE.astype("u1"), chunks=(10, 1000))
     found = sample(path)
-    assert found is not None
     assert [one.filters for one in found.encodings] == ["deflate:4"]
 
 
 def test_noise_is_stored_as_it_is(tmp_path: Path) -> None:
     path = write(tmp_path / "a.h5", np.frombuffer(RNG.bytes(40_000), "u1"), chunks=(10_000,))
     found = sample(path)
-    assert found is not None
     assert [(one.raw_nbytes, one.nbytes) for one in found.encodings] == [(40_000, 40_000)]
 
 
@@ -128,12 +128,10 @@ def test_only_stored_chunks_count(tmp_path: Path) -> None:
         dense[:25] = 1.0
         file.create_dataset("none", (40, 100), "f4", chunks=(1, 100))
     found = sample(path)
-    assert found is not None
     assert (found.chunks, found.stored_nbytes) == (3, 1200)
     found = sample(path, "dense")
-    assert found is not None
     assert (found.chunks, found.stored_nbytes) == (25, 10_000)
-    assert sample(path, "none") is None
+    assert taken(path, "none") is None
 
 
 def test_typical_chunks_are_preferred(tmp_path: Path) -> None:
@@ -142,7 +140,6 @@ def test_typical_chunks_are_preferred(tmp_path: Path) -> None:
     data[::3] = 0
     path = write(tmp_path / "a.h5", data, chunks=(1, 1000), compression="gzip")
     found = sample(path)
-    assert found is not None
     assert found.stored_nbytes > found.raw_nbytes / 2
 
 
@@ -150,7 +147,6 @@ def test_edges_are_clipped(tmp_path: Path) -> None:
     """No chunk of this dataset lies within it."""
     path = write(tmp_path / "a.h5", NOISE[:3, :70], chunks=(4, 100), maxshape=(None, None))
     found = sample(path)
-    assert found is not None
     assert (found.chunks, found.raw_nbytes) == (1, 4 * 100 * 4)
     assert {one.raw_nbytes for one in found.encodings} == {3 * 70 * 4}
 
@@ -169,7 +165,6 @@ def test_contiguous_pieces(
 ) -> None:
     path = write(tmp_path / "a.h5", np.full(shape, 7, "i4"))
     found = sample(path)
-    assert found is not None
     assert found.chunks <= pieces
     assert found.raw_nbytes == found.stored_nbytes <= nbytes
     assert found.encodings[0].filters == "deflate:4"
@@ -189,10 +184,8 @@ def test_deadline(tmp_path: Path) -> None:
     path = write(tmp_path / "a.h5", chunks=(10, 1000))
     # From a slow disk the clock runs out early: one chunk still tells the speed.
     late = sample(path, deadline=time.monotonic())
-    assert late is not None
     assert (late.chunks, late.encodings) == (1, ())
     in_time = sample(path, deadline=time.monotonic() + 60)
-    assert in_time is not None
     assert in_time.chunks == 4
 
 
@@ -204,7 +197,7 @@ def test_damaged_chunks_give_no_sample(tmp_path: Path) -> None:
         raw.seek(stored[0].byte_offset)
         raw.write(b"\xff" * (path.stat().st_size - stored[0].byte_offset - 4096))
     assert stored[1] == 4
-    assert sample(path) is None
+    assert taken(path) is None
 
 
 def unfit(path: Path) -> None:
@@ -234,7 +227,7 @@ def test_missing_filter_is_not_sampled(tmp_path: Path) -> None:
             "x", (4,), "i4", chunks=(4,), compression=32123, allow_unknown_filter=True
         )
         dataset.id.write_direct_chunk((0,), b"0123456789abcdef")
-    assert sample(path) is None
+    assert taken(path) is None
 
 
 def facts_of(path: Path) -> list[ObjectFacts]:

@@ -86,14 +86,9 @@ def test_the_order_of_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     (tmp_path / "m.h5").symlink_to("/elsewhere/m.h5")
     found = [str(path) for path in places("/far/s.h5", tmp_path / "m.h5", "ANY_PREFIX", "/three")]
     assert found == [
-        "/far/s.h5",
-        "/one/s.h5",
-        "/two/s.h5",
-        "/three/s.h5",
-        f"{tmp_path}/s.h5",
-        "s.h5",
+        "/far/s.h5", "/one/s.h5", "/two/s.h5", "/three/s.h5", f"{tmp_path}/s.h5", "s.h5",
         "/elsewhere/s.h5",
-    ]
+    ]  # fmt: skip
 
 
 # --- virtual ---------------------------------------------------------------------------
@@ -176,11 +171,7 @@ def test_a_series_is_not_looked_for(tmp_path: Path) -> None:
         space.select_hyperslab((0,), (h5s.UNLIMITED,), (2,), (2,))
         dcpl.set_virtual(space, b"part-%b.h5", b"x", h5s.create_simple((2,)))
         h5d.create(
-            file.id,
-            b"virtual",
-            h5t.STD_I64LE,
-            h5s.create_simple((0,), (h5s.UNLIMITED,)),
-            dcpl,
+            file.id, b"virtual", h5t.STD_I64LE, h5s.create_simple((0,), (h5s.UNLIMITED,)), dcpl
         )
     assert found(path) == (Source("part-%b.h5", "x", None),)
 

@@ -164,7 +164,7 @@ ELSEWHERE = {
     "sources-missing": "inspect/test_findings_objects.py::test_the_line_that_finds_a_source",
 }
 WITHOUT_FIXES = {
-    *("unreadable-object", "unreadable-chunks", "unreadable-attribute", "cannot-open"),
+    *("unreadable-object", "unreadable-chunks", "unreadable-attribute", "cannot-open")
 }
 
 
@@ -180,10 +180,7 @@ RUN_BY = {
         "model/test_combined.py::test_one_command_mends_all_findings",
         "bench/test_layouts.py::test_each_line_gives_its_layout_as_pasted",
     ),
-    "remedy/commands.py:_by": (
-        HERE,
-        "model/test_combined.py::test_what_other_tools_make_of_it",
-    ),
+    "remedy/commands.py:_by": (HERE, "model/test_combined.py::test_what_other_tools_make_of_it"),
     "remedy/writers.py:writers": (
         HERE,
         "model/test_advice_writing.py::test_each_chunk_is_encoded_once",
@@ -250,15 +247,18 @@ def test_each_line_that_is_printed_has_a_test_that_runs_it() -> None:
 # --- each fix ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("code", "number"),
-    [
+def each_case(*without: str) -> pytest.MarkDecorator:
+    """Run a test for each file of `CASES`, but for those of some codes."""
+    cases = [
         pytest.param(code, i, marks=needs_sizes if code == "lost-space" else ())
         for code, makes in CASES.items()
         for i in range(len(makes))
-    ],
-    ids=lambda value: str(value),
-)
+        if code not in without
+    ]
+    return pytest.mark.parametrize(("code", "number"), cases, ids=str)
+
+
+@each_case()
 @pytest.mark.slow
 def test_fixes(code: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "before"

@@ -9,12 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from chunkwise.model.chunk_cache import fits
-from chunkwise.model.cost import (
-    Stored,
-    decodes_by_size,
-    decodes_in_no_order,
-    walk_cost,
-)
+from chunkwise.model.cost import Stored, decodes_by_size, decodes_in_no_order, walk_cost
 from chunkwise.model.geometry import Census, Walk
 from chunkwise.model.readers import LIBHDF5_1, LIBRARIES, UNCACHED, Reader
 from chunkwise.trials.worker import total_seconds

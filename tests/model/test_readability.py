@@ -42,7 +42,7 @@ def test_each_program_has_its_sources() -> None:
 def test_filters() -> None:
     for name in ("deflate", "shuffle", "fletcher32"):
         assert {one.name for one in PROGRAMS if one.reads_filter(name) != "yes"} <= {
-            "virtualizarr",
+            "virtualizarr"
         }
     assert program("netcdf-java").reads_filter("zstd") == "no"
     assert program("kerchunk").reads_filter("zstd") == "yes"

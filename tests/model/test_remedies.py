@@ -36,20 +36,9 @@ from tests.support.tools import require_tool
 DATA = np.arange(2400, dtype="<i4").reshape(40, 60)
 # Names that shells, Python, C and the tools' own little languages read differently.
 ODD_NAMES = [
-    "odd name",
-    "it's",
-    'say "hi"',
-    "a$b",
-    "back\\slash",
-    "é",
-    " lead",
-    "star*",
-    "new\nline",
-    "-dash",
-    "a=b",
-    "[1]",
-    "why??=",
-]
+    "odd name", "it's", 'say "hi"', "a$b", "back\\slash", "é", " lead", "star*", "new\nline",
+    "-dash", "a=b", "[1]", "why??=",
+]  # fmt: skip
 
 
 # Filters of `make_netcdf`.
@@ -279,18 +268,10 @@ def test_commands_that_are_offered(
 
 
 WRITTEN = [
-    "none",
-    "shuffle",
-    "deflate:0",
-    "shuffle+deflate:5",
-    "fletcher32",
-    "shuffle+deflate:1+fletcher32",
-    "szip:nn:16",
-    "lzf",
-    "scaleoffset:in:0+deflate:1",
-    "bitshuffle:lz4",
-    "shuffle+zstd:5",
-]
+    "none", "shuffle", "deflate:0", "shuffle+deflate:5", "fletcher32",
+    "shuffle+deflate:1+fletcher32", "szip:nn:16", "lzf", "scaleoffset:in:0+deflate:1",
+    "bitshuffle:lz4", "shuffle+zstd:5",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("filters", WRITTEN)
@@ -302,12 +283,8 @@ def test_what_a_writer_with_h5py_does(tmp_path: Path, filters: str) -> None:
 
 
 IN_NETCDF = [
-    "none",
-    "shuffle+deflate:5",
-    "deflate:1",
-    "fletcher32",
-    "shuffle+deflate:1+fletcher32",
-]
+    "none", "shuffle+deflate:5", "deflate:1", "fletcher32", "shuffle+deflate:1+fletcher32",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("filters", IN_NETCDF)

@@ -70,9 +70,7 @@ def problem(
 
 
 @st.composite
-def shapes_and_blocks(
-    draw: st.DrawFn,
-) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+def shapes_and_blocks(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
     shape = tuple(draw(st.lists(st.integers(1, 2000), min_size=3, max_size=3)))
     block = st.tuples(*(st.sampled_from((1, max(1, n // 7), n)) for n in shape))
     return shape, tuple(draw(st.lists(block, min_size=1, max_size=3)))

@@ -32,10 +32,7 @@ DEFLATE = Codec(
 COUNTS = ("operations", "touches", "loads", "partial", "pieces", "runs", "selected_nbytes")
 
 traffics = st.builds(
-    Traffic,
-    *[st.floats(0, 1e6) for _ in COUNTS],
-    st.integers(1, 10**6),
-    st.floats(1, 64),
+    Traffic, *[st.floats(0, 1e6) for _ in COUNTS], st.integers(1, 10**6), st.floats(1, 64)
 )
 
 

@@ -10,13 +10,7 @@ from hypothesis import strategies as st
 
 from chunkwise.model.cost import Stored
 from chunkwise.model.readers import CHUNKWISE, LIBHDF5_1, LIBRARIES, UNCACHED, Reader
-from chunkwise.model.traffic import (
-    SIEVE_NBYTES,
-    Hyperslab,
-    Pattern,
-    contiguous_traffic,
-    traffic,
-)
+from chunkwise.model.traffic import SIEVE_NBYTES, Hyperslab, Pattern, contiguous_traffic, traffic
 from tests.model.test_geometry import walks
 
 ENGINE = Reader(CHUNKWISE, CHUNKWISE, 1 << 30, None, None)

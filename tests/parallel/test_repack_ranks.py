@@ -56,10 +56,7 @@ def _clean(folder: Path, *names: str) -> None:
 def test_ranks_make_what_one_process_makes(source: Path, tmp_path: Path, n_ranks: int) -> None:
     one, many = tmp_path / "one.h5", tmp_path / "many.h5"
     alone = chunkwise.repack(
-        source,
-        one,
-        chunk=["t2m:60x30x30", "flat:20x100x100"],
-        filters="shuffle+deflate:1",
+        source, one, chunk=["t2m:60x30x30", "flat:20x100x100"], filters="shuffle+deflate:1"
     )
     done = repack(n_ranks, source, many, *RULES, "--json")
     assert done.returncode == 0, done.stderr

@@ -85,15 +85,9 @@ def run(folder: Path, *arguments: str, patched: bool) -> tuple[str, str, int]:
 
 
 CASES = [
-    ["read", "data.h5"],
-    ["exit", "7"],
-    ["say", "good bye"],
-    ["fail"],
-    ["interrupt"],
-    ["pickle"],
-    ["exiting"],
-    ["-m", "-h", "--help"],
-]
+    ["read", "data.h5"], ["exit", "7"], ["say", "good bye"], ["fail"], ["interrupt"], ["pickle"],
+    ["exiting"], ["-m", "-h", "--help"],
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -180,17 +180,10 @@ def test_a_dataset_that_grew_past_it_lacks_elements(tmp_path: Path, name: str) -
 @pytest.mark.parametrize(
     "steps",
     [
-        ["put"],
-        ["grow"],
-        ["grow", "put"],
-        ["list"],
-        ["flush", "grow", "put"],
-        ["shrink"],
-        ["put", "grow"],
-        ["put", "shrink"],
-        ["list", "grow"],
+        ["put"], ["grow"], ["grow", "put"], ["list"], ["flush", "grow", "put"], ["shrink"],
+        ["put", "grow"], ["put", "shrink"], ["list", "grow"],
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("filters", [name for name in FILTERS if name != "masked"])
 def test_libhdf5_writes_into_none(tmp_path: Path, steps: list[str], filters: str) -> None:
     """It would write behind the buffer that it has made too small."""

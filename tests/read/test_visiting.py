@@ -62,14 +62,8 @@ def said(one: Any) -> Any:
         return None
     if isinstance(one, h5py.Dataset):
         return (
-            "dataset",
-            one.shape,
-            one.dtype,
-            one.chunks,
-            one.name,
-            one.compression,
-            one[()].sum(),
-        )
+            "dataset", one.shape, one.dtype, one.chunks, one.name, one.compression, one[()].sum(),
+        )  # fmt: skip
     if isinstance(one, h5py.Group):
         return "group", sorted(map(str, one)), one.name
     return "type", one.dtype

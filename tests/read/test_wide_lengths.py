@@ -27,11 +27,7 @@ from tests.support.wide import widen
 
 REFUSES = h5py.version.hdf5_version_tuple[:2] in ((2, 0), (2, 1))
 LIBVER = ("v110", "v110")
-FILTERS: list[dict[str, Any]] = [
-    {},
-    {"compression": 1, "shuffle": True},
-    {"fletcher32": True},
-]
+FILTERS: list[dict[str, Any]] = [{}, {"compression": 1, "shuffle": True}, {"fletcher32": True}]
 # One for each kind of chunk index.
 KINDS: list[dict[str, Any]] = [
     {"chunks": (50, 10)},

@@ -67,11 +67,7 @@ def _places() -> Iterator[list[str]]:
                 if (
                     isinstance(one, click.Option)
                     and not one.is_flag
-                    and (words, one.name)
-                    != (
-                        ["index"],
-                        "url",
-                    )
+                    and (words, one.name) != (["index"], "url")
                 ):
                     yield [*words, one.opts[-1], "URL", *beside]
                     yield [*words, f"{one.opts[-1]}=URL", *beside]
@@ -142,10 +138,7 @@ def test_no_kind_of_secret_is_shown(
 
 @pytest.mark.parametrize("command", ["verify", "repack", "fix"])
 def test_lists_of_files_may_have_urls(
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    command: str,
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], command: str
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(SIGNED.encode())))
     rest = {"repack": ["-o", "out"], "fix": ["-o", "out"]}.get(command, [])

@@ -61,13 +61,9 @@ def server(content: bytes) -> Iterator[Server]:
 
 
 INDICES = (
-    np.s_[:],
-    np.s_[3:30:2, 5, ::7],
-    np.s_[::-1, 4:9],
-    np.s_[[1, 2, 30], 3, :],
-    np.s_[39, 59, 79],
+    np.s_[:], np.s_[3:30:2, 5, ::7], np.s_[::-1, 4:9], np.s_[[1, 2, 30], 3, :], np.s_[39, 59, 79],
     np.s_[5:5],
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("options", [{}, {"libver": "latest"}, {"userblock_size": 1024}], ids=str)

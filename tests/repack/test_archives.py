@@ -15,10 +15,10 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise.errors import FileFormatError, UsageError
+from chunkwise.errors import UsageError
 from chunkwise.newfile.claim import claimed
 from chunkwise.newfile.target import choose
-from chunkwise.repacking.gathering import Wanted, gather, read_list
+from chunkwise.repacking.gathering import Wanted, gather
 from tests.support.commands import run
 from tests.support.golden import assert_golden, mistakes
 from tests.support.processes import ran
@@ -280,14 +280,6 @@ def test_names_of_a_list_are_paths_of_any_kind(
     assert is_done(archive / "2.h5", 2)
 
 
-def test_lists_that_name_nothing(tmp_path: Path) -> None:
-    (tmp_path / "empty.txt").write_text("\n# nothing\n")
-    with pytest.raises(UsageError, match="names no file"):
-        read_list(str(tmp_path / "empty.txt"))
-    with pytest.raises(UsageError, match=r"--files-from .*none.txt: cannot be read"):
-        read_list(str(tmp_path / "none.txt"))
-
-
 # --- parts of an array ------------------------------------------------------------------
 
 
@@ -344,6 +336,8 @@ def test_a_rule_that_means_a_dataset_of_another_part(archive: Path) -> None:
 
 def test_mistakes_are_one_line(archive: Path) -> None:
     Path("list.txt").write_text("archive/0.h5\n")
+    Path("empty.txt").write_text("\n# nothing\n")
+    Path("empty").mkdir()
     before = stamps(archive)
     said = mistakes("""
 repack archive
@@ -354,16 +348,14 @@ repack archive/0.h5 b.h5 --task 1/2
 repack archive --in-place --task 0/2
 repack archive --in-place --jobs 0
 repack archive --in-place --unchanged link
+repack archive/0.h5 b.h5 --unchanged skip
+repack --files-from empty.txt -o o
+repack --files-from none.txt -o o
+repack empty -o o
 repack
 """)
     assert_golden("repack-mistakes", said)
     assert stamps(archive) == before
-
-
-def test_a_folder_without_hdf5_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("no")
-    with pytest.raises(FileFormatError, match="without any HDF5 file"):
-        gather([str(tmp_path)], None)
 
 
 # --- ending -----------------------------------------------------------------------------

@@ -38,9 +38,7 @@ LOSSLESS: dict[str, Any] = {
     "bitshuffle": hdf5plugin.Bitshuffle(nelems=64),
 }
 SETTINGS = settings(
-    max_examples=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,7 @@ import chunkwise
 from chunkwise.errors import ChunkwiseError
 from chunkwise.repacking.plan import budget_note
 from chunkwise.repacking.render import plan_lines, shortened
-from tests.support.commands import run
-from tests.support.golden import assert_golden, refused
+from tests.support.golden import assert_golden, mistakes, refused
 from tests.support.repacking import command, write_example
 
 
@@ -107,30 +107,33 @@ def test_a_filter_by_pattern_is_left_where_hdf5_refuses_it(example: Path) -> Non
     assert set(left) == {"/scalar", "/words"}
 
 
-def test_the_rest_of_bad_input(
+def test_mistakes_are_one_line(
     tmp_path: Path, example: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    netcdf3 = tmp_path / "old.nc"
-    netcdf3.write_bytes(b"CDF\x01" + b"\xff" * 100)
-    cases = {
-        (tmp_path / "none.h5", "out.h5"): "no such file",
-        (netcdf3, "out.h5"): "netCDF-C cannot open",
-        (example,): "--in-place",
-        (example, example): "is the source itself",
-        (example, tmp_path / "no" / "out.h5"): "there is no folder",
-        (example, "a", "b"): "-o FOLDER",
-        (example, "out.h5", "--in-place"): "--in-place takes no OUT",
-        (example, "out.h5", "--low", "v110", "--high", "v108"): "newer",
-        (example, "out.h5", "--paged", "100"): "512 bytes",
-        (example, "out.h5", "--threads", "0"): "at least one",
-        (example, "out.h5", "--alignment", "0"): "at least one byte",
-    }
-    for arguments, said in cases.items():
-        done = run("repack", *arguments)
-        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), arguments
-        assert said in done.err, arguments
-    assert {path.name for path in tmp_path.iterdir()} == {"old.nc"}
+    Path("old.nc").write_bytes(b"CDF\x01" + b"\xff" * 100)
+    shutil.copy(example, "in.h5")
+    said = mistakes("""
+repack none.h5 out.h5
+repack old.nc out.h5
+repack in.h5
+repack in.h5 in.h5
+repack in.h5 no/out.h5
+repack in.h5 a b
+repack in.h5 out.h5 --in-place
+repack in.h5 out.h5 --low v110 --high v108
+repack in.h5 out.h5 --paged 100
+repack in.h5 out.h5 --threads 0
+repack in.h5 out.h5 --alignment 0
+repack in.h5 --in-place --unchanged link
+""")
+
+    def call(word: Any) -> None:
+        chunkwise.repack("in.h5", in_place=True, unchanged=word)
+
+    said = said.replace(str(tmp_path), "FOLDER")
+    assert_golden("repack-refused", said, refused(call, ["link"]))
+    assert {path.name for path in tmp_path.iterdir()} == {"in.h5", "old.nc"}
 
 
 def test_a_path_is_shown_on_one_line_of_a_terminal() -> None:

@@ -17,30 +17,6 @@ from tests.support.netcdf_files import WRITTEN
 from tests.support.repacking import require_equal, text_of, write_example
 
 FOREIGN = os.environ.get("CHUNKWISE_FOREIGN_FILES")
-REQUESTS: dict[str, dict[str, Any]] = {
-    "as it is": {},
-    "filters": {"filters": "shuffle+deflate:1"},
-    "plain": {"filters": "none", "chunk": "auto"},
-    "newer": {"low": "v110", "chunk": "auto", "filters": "deflate:fast"},
-    "paged": {"page_size": "64KiB", "metadata_block": "64KiB", "alignment": "4KiB"},
-}
-# References of HDF5 1.12, which h5py cannot read.
-HOLDERS = ("/references@holders", "/references/holders")
-
-
-@pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
-@pytest.mark.slow
-def test_everything_survives(tmp_path: Path, request_: dict[str, Any]) -> None:
-    source, made, again = (tmp_path / name for name in ("in.h5", "made.h5", "again.h5"))
-    # Pages and aligned objects would have to fit a user block.
-    user_block = 0 if "alignment" in request_ else 512
-    write_everything(source, user_block=user_block)
-    done = chunkwise.repack(source, made, **request_)
-    # What leads nowhere in the source is null from now on; all else stays what it is.
-    assert all("led to" in one or "not compared" in one for one in done.warnings)
-    assert made.read_bytes()[:user_block] == source.read_bytes()[:user_block]
-    chunkwise.repack(made, again)
-    require_equal(made, again, unread=HOLDERS)
 
 
 @pytest.mark.parametrize("low", ["earliest", "v108", "latest"])
@@ -173,3 +149,18 @@ def test_files_of_others(path: Path, tmp_path: Path, rules: dict[str, Any]) -> N
     assert all("led to nothing" in warning for warning in done.warnings)
     if path.suffix == ".nc" and shutil.which("ncdump"):
         assert text_of(path) == text_of(out)
+
+
+# --- pages -------------------------------------------------------------------------------
+
+
+def test_pages_that_double_a_file_are_not_silent(tmp_path: Path) -> None:
+    path, out = tmp_path / "a.h5", tmp_path / "b.h5"
+    with h5py.File(path, "w") as file:
+        for i in range(30):
+            file[f"group{i}/x"] = np.arange(1000.0) + i
+    done = chunkwise.repack(path, out, page_size=4 << 20)
+    (said,) = (one for one in done.warnings if "pages of 4.0 MiB" in one)
+    assert said.endswith("--paged 65536")
+    again = chunkwise.repack(path, out, page_size=65536, force=True)
+    assert again.target_nbytes < done.target_nbytes / 8

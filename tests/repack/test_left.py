@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import chunkwise
-from chunkwise.errors import CannotJudgeError, UsageError
+from chunkwise.errors import CannotJudgeError
 from tests.support.filtered import Case, create
 from tests.support.processes import ran
 from tests.support.repacking import command
@@ -56,16 +56,6 @@ def test_in_place_it_is_written_anew_if_told_so(source: Path) -> None:
     before = stamp(source)
     assert not chunkwise.repack(source, in_place=True, alignment=4096).left
     assert stamp(source)[0] != before[0]
-
-
-def test_unchanged_is_refused_where_it_means_nothing(source: Path) -> None:
-    out = source.with_name("out.h5")
-    said = command(source, out, "--unchanged", "skip").stderr
-    assert "--unchanged is for many files and --in-place" in said
-    assert "write skip or copy" in command(source, "--in-place", "--unchanged", "link").stderr
-    with pytest.raises(UsageError, match="write skip or copy"):
-        chunkwise.repack(source, in_place=True, unchanged="link")  # type: ignore[arg-type]
-    assert not out.exists()
 
 
 @pytest.mark.parametrize("absolute", [False, True])

@@ -23,9 +23,7 @@ from tests.support.commands import ended
 from tests.support.repacking import command
 
 SETTINGS = settings(
-    max_examples=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 # Filters that keep each value, with the types that they take.

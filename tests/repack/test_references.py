@@ -42,14 +42,9 @@ def test_values_of_jld2_are_copied_and_rechunked(tmp_path: Path) -> None:
 def test_names_say_what_leads_there(tmp_path: Path) -> None:
     source = write_like_jld2(tmp_path / "a.jld2")
     assert unlinked(source) == [
-        "/value(type)->",
-        "/value[0]->",
-        "/value[0]->/b",
-        "/value[0]->/lost",
-        "/value[0]->/soft",
-        "/value[0:1]->",
-        "/value(type)->@julia type[0]->",
-    ]
+        "/value(type)->", "/value[0]->", "/value[0]->/b", "/value[0]->/lost", "/value[0]->/soft",
+        "/value[0:1]->", "/value(type)->@julia type[0]->",
+    ]  # fmt: skip
     done = chunkwise.repack(source, tmp_path / "b.h5", filters={"/value[0:1]->": "none"})
     (one,) = [one for one in done.datasets if one.filters != one.filters_before]
     assert (one.path, one.filters) == ("/value[0:1]->", "none")

@@ -12,7 +12,7 @@ import pytest
 
 import chunkwise
 from chunkwise import system
-from chunkwise.errors import CannotWriteError, FileChangedError, FileFormatError, UsageError
+from chunkwise.errors import CannotWriteError, FileFormatError, UsageError
 from chunkwise.newfile import claim as claiming
 from chunkwise.newfile.claim import BEFORE, Claim, claimed
 from chunkwise.newfile.publish import publish
@@ -215,16 +215,6 @@ def test_a_link_is_followed_and_stays(source: Path, tmp_path: Path) -> None:
     in_place = tmp_path / "me.h5"
     in_place.symlink_to(source)
     assert place_of(in_place).target == source.resolve()
-
-
-def test_a_source_that_changed_is_told(source: Path, tmp_path: Path) -> None:
-    place = place_of(source, tmp_path / "out.h5")
-    with claimed(place, resume=False) as claim:
-        fill(claim, b"new")
-        os.utime(source, (1, 1))
-        with pytest.raises(FileChangedError, match="changed while it was repacked"):
-            publish(claim)
-    assert names(tmp_path) == {"in.h5"}
 
 
 def test_targets_that_cannot_be(source: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from chunkwise_lab.report import studies
 from chunkwise_lab.report.charts import draw
 from chunkwise_lab.report.labels import phrase
+from chunkwise_lab.report.markdown import escape, markdown
 from chunkwise_lab.report.model import Block, Chart, Report, Section, Series, Table, Tick
 from chunkwise_lab.report.parts import lead
 from chunkwise_lab.report.plots import figure
@@ -17,7 +18,8 @@ from chunkwise_lab.report.values import Drawing
 from chunkwise_lab.report.verdicts import VERDICTS
 from chunkwise_lab.studies.results import Outcome
 from chunkwise_lab.studies.study import Plot, Published
-from tests.support.reports import cache_size, made_up, record, repeats
+from tests.support.golden import assert_golden
+from tests.support.reports import HOSTILE, made_up, record, repeats
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +44,90 @@ def drawn(records: list[dict[str, Any]], plot: Plot, *published: Published) -> t
     return chart, table
 
 
-def test_series_are_named_by_what_differs(section: Section) -> None:
-    chart, _ = block(section, "cache-size").pictures[0]
-    assert chart is not None
-    assert [series.name for series in chart.series] == ["libhdf5", "h5py", "paper: libhdf5"]
-    assert [series.published for series in chart.series] == [False, False, True]
-    assert named(chart, "paper: libhdf5").style == named(chart, "libhdf5").style
+def told(chart: Chart, table: Table) -> str:
+    """Say all that a chart shows, but for where: its axes, its series, its notes, its table."""
+    lines = [f"{chart.kind}: {chart.figure.title} by {chart.along.title}"]
+    for one in chart.series:
+        hovers = "; ".join(point.details[0] for point in one.points)
+        lines.append(f"{one.name} (style {one.style}): {hovers}")
+    ticks = [tick.text for tick in chart.along.ticks]
+    rows = [table.columns, *table.rows]
+    return "\n".join([*lines, f"{ticks}", *chart.notes, chart.alt, *map(" | ".join, rows)])
+
+
+def printed(value: float, name: str = "total_s", where: str = "T", **more: Any) -> Published:
+    return Published({"cache": "1MiB"}, name, value, where, **more)
+
+
+def test_small_charts() -> None:
+    """Units, as printed and today's; zeros; what is printed twice, or has no counterpart."""
+    plain = Plot("t", "cache", "total_s")
+    seconds = [record({"cache": "1MiB"}, {"total_s": 203.4})]
+    zero = [record({"cache": c}, {"total_s": v}) for c, v in (("1MiB", 0.0), ("2MiB", 1.0))]
+    pays = [
+        {"status": "ok", "pays_below": value, "point": {"bandwidth": text}}
+        for text, value in (("100", 2.0), ("400", 3e6))
+    ]
+    w0 = [
+        *repeats({"cache": "1MiB", "w0": "0"}, 1), *repeats({"cache": "2MiB", "w0": "0"}, 2),
+        *repeats({"cache": "1MiB", "w0": "1"}, 3), *repeats({"cache": "2MiB", "w0": "1"}, 4),
+    ]  # fmt: skip
+    # One of two formats failed today.
+    kinds = [
+        Published({"cache": "1MiB", "format": kind}, "total_s", value, "T")
+        for kind, value in (("classic", 1), ("netcdf4", 2))
+    ]
+    netcdf4 = repeats({"cache": "1MiB", "format": "netcdf4"}, 1)
+    # Values that end in a number are drawn along it.
+    szip = ("szip:nn:8", "szip:nn:32", "szip:ec:8")
+    filters = [r for n, f in enumerate((*szip, "none")) for r in repeats({"filter": f}, n + 1.0)]
+    pixels = Plot("Pixels", "filter", "total_s", split="pixels", where={"filter": szip})
+    nbytes = [record({"cache": "1MiB"}, {"file_nbytes": 62_419_000})]
+    assert_golden(
+        "report-charts",
+        told(*drawn(seconds, plain, printed(140.88))),
+        told(*drawn(seconds, plain)),
+        told(
+            *drawn(nbytes, replace(plain, figure="file_nbytes"), printed(62.42e6, "file_nbytes"))
+        ),
+        told(*drawn(zero, replace(plain, log=("y",)))),
+        told(*drawn(seconds, plain, printed(3, where="Table 1"), printed(3, where="Table 2"))),
+        told(*drawn(seconds, plain, printed(3, label="Linux", elsewhere=True))),
+        told(*drawn(pays, Plot("Pays", "bandwidth", "pays_below"))),
+        told(*drawn(w0, plain)),
+        told(*drawn(netcdf4, replace(plain, by=("format",), kind="bar"), *kinds)),
+        told(*drawn(filters, pixels, Published({"filter": szip[0]}, "total_s", 9, "T"))),
+    )
+    assert draw("c", plain, Drawing([], (), "mean", {})) is None
+
+
+def test_the_page() -> None:
+    """All of a report as text, and once more of a run that was stopped, with more published."""
+    results, study = made_up()
+    whole = markdown(Report("All", (studies.section(results, study, "r1"),)))
+    experiment, *_ = study.experiments
+    # What has no place in a plot, and what was estimated today, stand in a table.
+    elsewhere = Published({"reader": "libhdf5"}, "total_s", 5.29, "Section 5", elsewhere=True)
+    one = replace(experiment, published=(*experiment.published, elsewhere))
+    beside = Published({"reader": "libhdf5"}, "selected_mb", 1070, "Section 5")
+    other = replace(experiment, id="other", published=(beside,), plots=(), claims=())
+    run = record({"reader": "libhdf5"}, {"selected_nbytes": 48e6}, operations=1, extrapolated=True)
+    results.outcomes = {
+        one.id: results.outcomes[one.id], "other": Outcome([{**run, "total_operations": 100}])
+    }  # fmt: skip
+    results.complete = False
+    stopped = replace(study, experiments=(one, other, study.experiments[2]))
+    failed = {"status": "failed", "error": "no room", "point": {"cache": "1MiB"}}
+    assert_golden(
+        "report",
+        whole,
+        markdown(Report("Part", (studies.section(results, stopped, "r1"),))),
+        *problems(Outcome([*repeats({"cache": "1MiB"}, 1, 2), failed]).rows(), {}),
+    )
+    # No name is markup, and no cell ends a row.
+    assert escape(HOSTILE) in whole
+    assert "</script>" not in whole
+    assert all(line.count(" | ") for line in whole.splitlines() if line.startswith("| "))
 
 
 def test_published_values_stand_where_todays_do(section: Section) -> None:
@@ -57,17 +137,6 @@ def test_published_values_stand_where_todays_do(section: Section) -> None:
     assert paper[0.37] == today[0.000312]
     row = next(row for row in table.rows if row[:2] == ("3MiB", "libhdf5"))
     assert row == ("3MiB", "libhdf5", "0.000312 s", "± 2.2%", "0.37 s", "1/1,186", "Table 5")
-
-
-def test_rates_and_bandwidths_say_their_unit() -> None:
-    records = [
-        {"status": "ok", "pays_below": value, "point": {"bandwidth": text}}
-        for text, value in (("100", 2.0), ("400", 3e6))
-    ]
-    chart, _ = drawn(records, Plot("Pays", "bandwidth", "pays_below"))
-    assert (chart.along.title, chart.figure.title) == (
-        "Bandwidth (MB/s)", "Bandwidth below which it pays (MB/s)",
-    )  # fmt: skip
 
 
 def test_all_details_are_told(section: Section) -> None:
@@ -84,75 +153,6 @@ def test_no_line_leads_across_a_break_or_a_missing_value(section: Section) -> No
     chart, _ = block(section, "cache-size").pictures[0]
     assert [len(run) for run in named(chart, "libhdf5").runs] == [1, 1, 4]
     assert [len(run) for run in named(chart, "h5py").runs] == [1, 1, 1, 2]
-
-
-def test_what_went_wrong_is_told(section: Section) -> None:
-    assert block(section, "cache-size").alerts == (
-        "Wrong: two trials met different bytes",
-        "Failed, out of time: cache 1MiB, h5py.",
-        "Not measured: no libhdf5 was found besides h5py's",
-    )
-
-
-def test_repeats_that_failed_are_counted() -> None:
-    point = {"cache": "1MiB"}
-    records = [*repeats(point, 1, 2), {"status": "failed", "error": "no room", "point": point}]
-    (told,) = problems(Outcome(records).rows(), {})
-    assert told == "Failed, no room: all of it (1 of 3 repeats)."
-
-
-def test_verdicts_are_computed(section: Section) -> None:
-    words = {found.advice: found.word for found in section.advice}
-    assert words["Make the chunk cache hold at least one chunk."] == "holds"
-    assert words["Do not mind who reads."] == "no longer holds"
-
-
-def test_an_experiment_not_measured_and_a_run_not_ended_are_told() -> None:
-    results, study = made_up()
-    del results.outcomes["words"]
-    results.complete = False
-    alerts = " ".join(studies.section(results, study, "r1").missing)
-    assert "stopped before its end" in alerts
-    assert "1 of 3 experiments was not measured" in alerts
-
-
-def test_a_long_table_is_folded(section: Section) -> None:
-    _, table = block(section, "chunk-size").pictures[0]
-    assert len(table.rows) == 25
-    assert len(table.columns) == 7
-    assert table.rows[0][1] == "15.3 s ± 2.0%"
-
-
-def test_a_published_value_that_nothing_matches_has_a_row(section: Section) -> None:
-    chart, table = block(section, "words").pictures[0]
-    assert chart is not None
-    assert chart.kind == "dots"
-    row = next(row for row in table.rows if row[0] == "as then")
-    assert "not measured" in row
-    assert "5 MB" in row
-    assert chart.figure.title == "Bytes of the file (MB)"
-
-
-def test_an_axis_that_differs_at_one_place_tells_series_apart() -> None:
-    records = [
-        *repeats({"cache": "1MiB", "w0": "0"}, 1), *repeats({"cache": "2MiB", "w0": "0"}, 2),
-        *repeats({"cache": "1MiB", "w0": "1"}, 3), *repeats({"cache": "2MiB", "w0": "1"}, 4),
-    ]  # fmt: skip
-    chart, _ = drawn(records, Plot("t", "cache", "total_s"))
-    assert [series.name for series in chart.series] == ["w0 0", "w0 1"]
-
-
-def test_published_values_tell_series_apart_that_failed_today() -> None:
-    printed = [
-        Published({"cache": "1MiB", "format": kind}, "total_s", value, "T")
-        for kind, value in (("classic", 1), ("netcdf4", 2))
-    ]
-    records = repeats({"cache": "1MiB", "format": "netcdf4"}, 1)
-    chart, _ = drawn(records, Plot("t", "cache", "total_s", ("format",), kind="bar"), *printed)
-    names = [series.name for series in chart.series]
-    assert names == ["format netcdf4", "paper: format classic", "paper: format netcdf4"]
-    assert [series.style for series in chart.series] == [0, None, 0]
-    assert [tick.text for tick in chart.along.ticks] == ["cache 1MiB"]
 
 
 def test_relative_values_and_their_errors() -> None:
@@ -185,74 +185,6 @@ def test_rows_are_summed_up_over_a_label() -> None:
     assert [point.value for point in chart.series[0].points] == [2, 3]
 
 
-def test_a_value_of_zero_is_told_where_it_cannot_stand() -> None:
-    records = [record({"cache": c}, {"total_s": v}) for c, v in (("1MiB", 0.0), ("2MiB", 1.0))]
-    chart, table = drawn(records, Plot("t", "cache", "total_s", log=("y",)))
-    assert "1 value of 0 cannot stand on a logarithmic axis." in chart.notes
-    assert len(table.rows) == 2
-
-
-def test_what_is_printed_twice_is_shown_once() -> None:
-    printed = [Published({"cache": "1MiB"}, "total_s", 3, f"Table {n}") for n in (1, 2)]
-    chart, table = drawn(repeats({"cache": "1MiB"}, 1), Plot("t", "cache", "total_s"), *printed)
-    assert len(chart.series[1].points) == 1
-    assert table.rows[0][-1] == "Tables 1 and 2"
-
-
-def test_what_nothing_today_measures_stands_alone() -> None:
-    printed = Published({"cache": "1MiB"}, "total_s", 3, "T", label="Linux", elsewhere=True)
-    chart, table = drawn(repeats({"cache": "1MiB"}, 1), Plot("t", "cache", "total_s"), printed)
-    assert [series.name for series in chart.series] == ["today", "paper: Linux"]
-    assert chart.series[1].style is None
-    assert len(table.rows) == 2
-    assert table.rows[1][1] == "no counterpart"
-
-
-def test_what_has_no_place_in_a_plot_is_told_in_a_table() -> None:
-    results, study = made_up()
-    experiment, *others = study.experiments
-    printed = Published({"reader": "libhdf5"}, "total_s", 5.29, "Section 5", elsewhere=True)
-    changed = replace(experiment, published=(*experiment.published, printed))
-    section = studies.section(results, replace(study, experiments=(changed, *others)), "r1")
-    chart, table = section.blocks[0].pictures[-1]
-    assert chart is None
-    assert table.rows == (("libhdf5", "seconds for all of it", "5.29 s", "", "Section 5"),)
-
-
-def test_published_values_are_as_printed_and_todays_in_their_unit() -> None:
-    plot = Plot("t", "cache", "total_s")
-    printed = Published({"cache": "1MiB"}, "total_s", 140.88, "T")
-    chart, table = drawn([record({"cache": "1MiB"}, {"total_s": 203.4})], plot, printed)
-    assert table.rows[0][1:3] == ("203 s", "140.88 s")
-    assert chart.alt.endswith("today: 203 s at 1MiB. the paper: 140.88 s at 1MiB.")
-    hovers = [series.points[0].details[0] for series in chart.series]
-    assert hovers == ["203 s", "140.88 s in the paper"]
-    # Where no paper printed any, in the unit that suits.
-    alone, _ = drawn([record({"cache": "1MiB"}, {"total_s": 203.4})], plot)
-    assert alone.series[0].points[0].details[0] == "3.39 min"
-    records = [record({"cache": "1MiB"}, {"file_nbytes": 62_419_000})]
-    printed = Published({"cache": "1MiB"}, "file_nbytes", 62_420_000, "T")
-    chart, table = drawn(records, Plot("t", "cache", "file_nbytes"), printed)
-    assert table.rows[0][1:3] == ("62.42 MB", "62.42 MB")
-    assert chart.series[0].points[0].value == pytest.approx(62.419)
-    assert chart.figure.title == "Bytes of the file (MB)"
-
-
-def test_an_estimate_beside_a_published_value_is_marked() -> None:
-    results, study = made_up()
-    experiment = study.experiments[0]
-    point = {"reader": "libhdf5"}
-    run = {**record(point, {"selected_nbytes": 48e6}), "operations": 1, "total_operations": 100}
-    rows = Outcome([{**run, "extrapolated": True}])
-    printed = Published(point, "selected_mb", 1070, "Section 5")
-    changed = replace(experiment, published=(printed,), plots=(), claims=())
-    results = replace(results, outcomes={experiment.id: rows})
-    section = studies.section(results, replace(study, experiments=(changed,)), "r1")
-    (chart, table), *_ = section.blocks[0].pictures
-    assert chart is None
-    assert table.rows[0][2:4] == ("1,070 MB", "~4,800 MB libhdf5")
-
-
 def test_rows_of_netcdf4_name_its_own_library() -> None:
     libraries = {
         "default": "HDF5 2.0.0 (h5py's)",
@@ -283,11 +215,6 @@ def test_rows_of_netcdf4_name_its_own_library() -> None:
     assert phrase(records[0]["point"], ["libhdf5"], libraries) == "HDF5 2.0.0 (h5py's)"
 
 
-def test_nothing_measured_and_nothing_published_is_nothing() -> None:
-    experiment, _ = cache_size()
-    assert draw("c", experiment.plots[0], Drawing([], (), "mean", {})) is None
-
-
 def test_the_same_advice_of_two_scales_is_one_piece(section: Section) -> None:
     open_ones = tuple(
         replace(one, findings=tuple(replace(f, word="cannot tell") for f in one.findings))
@@ -305,20 +232,6 @@ def test_the_same_advice_of_two_scales_is_one_piece(section: Section) -> None:
     unsure = Report("Both", (replace(paper, blocks=open_ones), quick))
     assert [(one.advice, one.word) for one in unsure.advice] == told
     assert "counted once" not in lead(Report("One", (paper,)))
-
-
-def test_values_that_end_in_a_number_are_drawn_along_it() -> None:
-    filters = ("szip:nn:8", "szip:nn:32", "szip:ec:8", "none")
-    records = [r for n, name in enumerate(filters) for r in repeats({"filter": name}, n + 1.0)]
-    where = {"filter": ("szip:nn:8", "szip:nn:32", "szip:ec:8")}
-    plot = Plot("Pixels", "filter", "total_s", split="pixels", where=where)
-    chart, table = drawn(records, plot, Published({"filter": "szip:nn:8"}, "total_s", 9, "T"))
-    assert [(s.name, len(s.points)) for s in chart.series] == [
-        ("szip:nn", 2), ("szip:ec", 1), ("paper: szip:nn", 1),
-    ]  # fmt: skip
-    assert (chart.along.title, chart.kind) == ("Pixels", "lines")
-    assert [tick.text for tick in chart.along.ticks] == ["8", "32"]
-    assert table.rows[0][:2] == ("8", "szip:nn")
 
 
 def test_a_figure_can_be_drawn_along_another() -> None:

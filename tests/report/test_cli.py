@@ -9,16 +9,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from chunkwise.errors import ChunkwiseError
 from chunkwise.words import installing
 from chunkwise_lab.commands.report import command
-from chunkwise_lab.report import studies
 from chunkwise_lab.report.build import report
-from chunkwise_lab.report.markdown import escape, markdown
-from chunkwise_lab.report.model import Report
 from chunkwise_lab.studies.results import Outcome, StudyResults
 from tests.support.golden import assert_golden, refused
-from tests.support.reports import HOSTILE, made_up, repeats
+from tests.support.reports import repeats
 
 
 def run(*arguments: object) -> Result:
@@ -66,7 +62,14 @@ def test_other_files_are_refused_in_one_line(
     study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    values = json.loads(gzip.decompress((study / "results.json.gz").read_bytes()))
+    whole = (study / "results.json.gz").read_bytes()
+    values = json.loads(gzip.decompress(whole))
+    damaged = {"cut": whole[:-9], "other": whole[:12] + bytes(40) + whole[52:]}
+    for name, content in damaged.items():
+        Path(name).mkdir()
+        Path(name, "results.json.gz").write_bytes(content)
+    Path("deep.json").write_bytes(b"[" * 100_000)
+    Path("empty").mkdir()
 
     def call(content: object) -> None:
         raw = content if isinstance(content, bytes) else json.dumps(content).encode()
@@ -96,31 +99,14 @@ def test_other_files_are_refused_in_one_line(
         refused(call, files),
         refused(lambda change: call({**values, **change}), of_results),
         refused(call_with_record, of_a_record),
+        refused(lambda path: report([Path(path)]), [*damaged, "empty"]),
+        refused(lambda out: command.main([str(study), "-o", out]), ["r.pdf"]),
     )
+    # In words of the system, or of this Python.
+    assert "cannot be written" in str(run(study, "-o", "no/r.html").exception)
+    for path, words in (("none.json", "cannot be read"), ("deep.json", "no results of a study")):
+        assert words in refused(lambda path: report([Path(path)]), [path])
     assert "results of a study: " in refused(lambda more: call({**values, **more}), [{"more": 1}])
-
-
-def test_damaged_results_are_refused_in_one_line(study: Path, tmp_path: Path) -> None:
-    whole = (study / "results.json.gz").read_bytes()
-    made = tmp_path / "results.json.gz"
-    for content in (whole[:-9], whole[:12] + bytes(40) + whole[52:], b"[" * 100_000):
-        made.write_bytes(content)
-        for path in (made, tmp_path):
-            with pytest.raises(ChunkwiseError, match="no results") as caught:
-                report([path])
-            assert "\n" not in str(caught.value)
-
-
-def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ChunkwiseError, match="cannot be read"):
-        report([tmp_path / "none.json"])
-    with pytest.raises(ChunkwiseError, match="holds no results"):
-        report([tmp_path])
-
-
-def test_requests_that_make_no_sense(study: Path, tmp_path: Path) -> None:
-    assert "name a report .html" in str(run(study, "-o", tmp_path / "r.pdf").exception)
-    assert "cannot be written" in str(run(study, "-o", tmp_path / "no/r.html").exception)
 
 
 def test_what_is_missing_is_named(
@@ -133,10 +119,3 @@ def test_what_is_missing_is_named(
     done = run(study)
     assert installing("report") in str(done.exception)
     assert "\n" not in str(done.exception)
-
-
-def test_markdown_escapes_what_results_say() -> None:
-    text = markdown(Report("t", (studies.section(*made_up(), "r1"),)))
-    assert escape(HOSTILE) in text
-    assert "</script>" not in text.replace("\\", "") or "\\</script\\>" in text
-    assert all(line.count(" | ") for line in text.splitlines() if line.startswith("| "))

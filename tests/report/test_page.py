@@ -1,7 +1,5 @@
 """Does the page draw all it has, in a real browser, with no network, at any width and light?"""
 
-import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -12,18 +10,11 @@ import pytest
 from chunkwise_lab.report import studies
 from chunkwise_lab.report.model import Report, Section
 from chunkwise_lab.report.page import page as write
-from tests.support.patience import PAGE_MS, patient
+from tests.support.browser import browser
 from tests.support.reports import made_up
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium (make tools installs it)"),
-    # One browser, which is a process, for all of them.
-    pytest.mark.slow,
-]
-
-FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
+__all__ = ["browser"]
+pytestmark = pytest.mark.slow
 
 
 @dataclass
@@ -45,16 +36,6 @@ def path(made: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "report.html"
     path.write_text(write(made), encoding="utf-8")
     return path
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=list(FLAGS), timeout=PAGE_MS
-        )
-        yield patient(found)
-        found.close()
 
 
 def opened(browser: Any, path: Path, **settings: Any) -> Opened:

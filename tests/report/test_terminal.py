@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from chunkwise_lab.report.studies import section
 from chunkwise_lab.report.terminal import list_experiments, list_studies, show
 from chunkwise_lab.studies.load import load
 from chunkwise_lab.studies.published import draw
@@ -18,13 +17,9 @@ from tests.support.golden import assert_golden
 from tests.support.studies import row, write_study
 
 MACHINE: dict[str, str | int] = {
-    "cpu": "A Processor",
-    "cpu_count": 2,
-    "system": "Linux 6.1",
-    "hdf5": "2.0.0",
-    "zlib": "1.2.13",
+    "cpu": "A Processor", "cpu_count": 2, "system": "Linux 6.1", "hdf5": "2.0.0", "zlib": "1.2.13",
     "chunkwise": "0.1.0",
-}
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -69,8 +64,19 @@ def test_the_pages(study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         for reader in ("libhdf5", "chunkwise")
         for n in range(1, 20)
     ]
+    fallback = {"fallback": "its layout is contiguous"}
+    by_libhdf5 = [row(1.0, reader="chunkwise", cache=c, extra=fallback) for c in ("1KiB", "1MiB")]
     few = results(rows=outcome(slow, row(1.0, cache="1MiB")))
     few.repeat = 5
+    # The paper's own table folds a label that leaves no room.
+    first = study.experiments[0]
+    label = "a label of many words, as many as a line holds"
+    named = tuple(replace(one, label=label) for one in first.published)
+    labelled = replace(study, experiments=(replace(first, published=named),))
+    three = [
+        row(1.0, cache="1KiB", reader=reader, access="row=1x1x1x7")
+        for reader in ("libhdf5", "netcdf4", "chunkwise")
+    ]
     listed = io.StringIO()
     list_studies([study], Console(file=listed, width=80))
     list_experiments(study, Console(file=listed, width=80))
@@ -81,21 +87,11 @@ def test_the_pages(study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         printed(study, results(rows=wrong)),
         printed(study, results(rows=outcome(*many))),
         printed(study, few),
+        # The command is not wrapped, and can be pasted.
+        printed(study, results(rows=outcome(*CACHES, *by_libhdf5)), f"a folder/{'deep/' * 20}"),
+        "\n".join(draw(labelled, results(rows=outcome(*three)), "Table 1")),
         listed.getvalue(),
     )
-
-
-def test_what_libhdf5_did_in_chunkwises_place_is_said(study: Study) -> None:
-    rows = [
-        row(1.0, reader="chunkwise", cache=cache, extra={"fallback": "its layout is contiguous"})
-        for cache in ("1KiB", "1MiB")
-    ]
-    found = results(rows=outcome(*CACHES, *rows))
-    (block,) = section(found, study, "r1").blocks
-    title, text = block.texts[-1]
-    assert title == "Done by libhdf5 in chunkwise's place"
-    assert text == "cache 1KiB, chunkwise (and 1 row more): its layout is contiguous."
-    assert f"{title}: {text}" in " ".join(printed(study, found).split())
 
 
 def long(study: Study) -> Study:
@@ -133,24 +129,3 @@ def test_no_line_is_wider_than_80_columns(study: Study) -> None:
     lines = (out.getvalue() + printed(study, found)).splitlines()
     assert max(map(len, lines)) <= 80
     assert len(lines) > 50
-
-
-def test_the_papers_own_tables_fold_labels_that_leave_no_room(study: Study) -> None:
-    first = study.experiments[0]
-    labelled = tuple(
-        replace(one, label="a label of many words, as many as a line holds")
-        for one in first.published
-    )
-    study = replace(study, experiments=(replace(first, published=labelled),))
-    readers = ("libhdf5", "netcdf4", "chunkwise")
-    rows = [row(1.0, cache="1KiB", reader=reader, access="row=1x1x1x7") for reader in readers]
-    text = "\n".join(draw(study, results(rows=outcome(*rows)), "Table 1"))
-    assert max(map(len, text.splitlines())) <= 80
-    assert "\n  a label of many words, as many as a\n    line holds  " in text
-
-
-def test_a_command_is_not_wrapped_and_can_be_pasted(study: Study) -> None:
-    folder = "a folder/" + "deep/" * 20
-    assert f"chunkwise report 'a folder/{'deep/' * 19}deep' -o report.html\n" in printed(
-        study, results(rows=outcome(*CACHES)), folder
-    )

@@ -56,6 +56,19 @@ def ran(
     )  # fmt: skip
 
 
+def same_under(script: Path, *words: str | Path, report: Path) -> str:
+    """Run a script as it is and with the engine; give what both print."""
+    plain, under = (
+        ran(sys.executable, script, *words, folder=script.parent, report=to)
+        for to in (None, report)
+    )
+    assert plain.returncode == 0, plain.stderr
+    assert (plain.stdout, plain.stderr, plain.returncode) == (
+        under.stdout, under.stderr, under.returncode,
+    )  # fmt: skip
+    return plain.stdout
+
+
 def reads(report: Path) -> int:
     """Reads that the engine has carried out."""
     return sum(int(n) for n in re.findall(r"(\d+) reads? by chunkwise", report.read_text()))
@@ -134,10 +147,7 @@ def test_two_libraries_in_one_process(field: Path, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     report = tmp_path / "report"
-    plain = ran(sys.executable, script, field, folder=tmp_path)
-    under = ran(sys.executable, script, field, folder=tmp_path, report=report)
-    assert plain.returncode == 0, plain.stderr
-    assert (plain.stdout, plain.stderr) == (under.stdout, under.stderr)
+    same_under(script, field, report=report)
     told = report.read_text()
     assert reads(report) >= 130, told
     assert "/x: " in told
@@ -195,11 +205,7 @@ def test_every_kind_of_dataset(tmp_path: Path) -> None:
     path, script, report = (tmp_path / name for name in ("every.h5", "script.py", "report"))
     write_everything(path)
     script.write_text(EVERY)
-    plain = ran(sys.executable, script, path, folder=tmp_path)
-    under = ran(sys.executable, script, path, folder=tmp_path, report=report)
-    assert (plain.stdout, plain.stderr) == (under.stdout, under.stderr)
-    assert plain.returncode == under.returncode == 0, plain.stderr
-    assert len(plain.stdout.splitlines()) > 20
+    assert len(same_under(script, path, report=report).splitlines()) > 20
     assert reads(report) > 0
 
 
@@ -215,11 +221,7 @@ def test_forked_children(field: Path, tmp_path: Path) -> None:
         "    print(before, sum(pool.map(part, range(60))), float(d[3].sum()))\n"
         "    pool.close(); pool.join()\n"
     )
-    report = tmp_path / "report"
-    plain = ran(sys.executable, script, field, folder=tmp_path)
-    under = ran(sys.executable, script, field, folder=tmp_path, report=report)
-    assert plain.returncode == 0, plain.stderr
-    assert (plain.stdout, plain.stderr) == (under.stdout, under.stderr)
+    same_under(script, field, report=tmp_path / "report")
 
 
 def test_h5py_before_and_after_patching(field: Path, tmp_path: Path) -> None:
@@ -235,11 +237,7 @@ def test_h5py_before_and_after_patching(field: Path, tmp_path: Path) -> None:
         "print(before == after, before[0] == float(same[...].sum()), float(same[5].sum()))\n"
     )
     report = tmp_path / "report"
-    plain = ran(sys.executable, script, field, folder=tmp_path)
-    under = ran(sys.executable, script, field, folder=tmp_path, report=report)
-    assert plain.returncode == 0, plain.stderr
-    assert (plain.stdout, plain.stderr) == (under.stdout, under.stderr)
-    assert plain.stdout.startswith("True True")
+    assert same_under(script, field, report=report).startswith("True True")
     assert reads(report) > 0
 
 
@@ -295,10 +293,7 @@ def test_options_behind_a_program_are_the_programs(command: str, tmp_path: Path)
 
 
 def test_what_cannot_be_run_is_said() -> None:
-    for words, told in (
-        (("no-such-program",), "no such program"),
-        ((), "which program?"),
-    ):
+    for words, told in ((("no-such-program",), "no such program"), ((), "which program?")):
         done = subprocess.run([*CHUNKWISE, "run", *words], capture_output=True, text=True)
         assert (done.returncode, told in done.stderr) == (2, True), done.stderr
         assert len(done.stderr.splitlines()) == 1

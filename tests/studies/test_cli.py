@@ -102,15 +102,15 @@ def test_all_studies_are_run_into_folders_of_their_own(
 @pytest.mark.parametrize(
     ("words", "undecided"),
     [
-        ([], 12),
-        (["--repeat", "2"], None),
-        (["--undecided", "5"], 5),
-        (["--scale", "paper"], None),
-        (["--scale", "paper", "--undecided", "30"], 30),
+        ("", 12),
+        ("--repeat 2", None),
+        ("--undecided 5", 5),
+        ("--scale paper --repeat 2", None),
+        ("--scale paper --undecided 30", 30),
     ],
 )
 def test_what_is_open_at_the_quick_scale_is_repeated(
-    tiny: str, monkeypatch: pytest.MonkeyPatch, words: list[str], undecided: int | None
+    tiny: str, monkeypatch: pytest.MonkeyPatch, words: str, undecided: int | None
 ) -> None:
     asked: list[Options] = []
 
@@ -119,20 +119,11 @@ def test_what_is_open_at_the_quick_scale_is_repeated(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("chunkwise_lab.commands.study.run", stop)
-    study(tiny, *words)
+    said = study(tiny, *words.split()).output
     assert [one.undecided for one in asked] == [undecided]
-
-
-def test_fewer_repeats_than_the_papers_are_warned_of(
-    tiny: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stop(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("chunkwise_lab.commands.study.run", stop)
-    result = study(tiny, "--scale", "paper", "--repeat", "2")
-    assert "2 repeats, where this scale has 3" in result.output
-    assert "stopped; what was measured is in studies/tiny-paper: go on with" in result.output
+    # Fewer repeats than the paper's are warned of.
+    assert ("2 repeats, where this scale has 3" in said) == ("paper --repeat 2" in words)
+    assert "stopped; what was measured is in studies/tiny-" in said
 
 
 def test_a_signal_ends_it_with_what_was_measured(tiny: str, tmp_path: Path) -> None:

@@ -295,10 +295,7 @@ def test_what_is_refused_on_this_machine_is_left_out_with_its_reason(
     [OSError(errno.ENOSPC, "No space left on device"), CannotWriteError("the disk is full")],
 )
 def test_a_full_disk_ends_it_and_keeps_what_there_is(
-    study: Study,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    error: Exception,
+    study: Study, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: Exception
 ) -> None:
     monkeypatch.setattr(measure, "run", failing(error, 1))
     with pytest.raises(CannotWriteError, match="make room, and go on with --resume"):

@@ -16,21 +16,11 @@ from chunkwise_lab.studies.context import Context
 from chunkwise_lab.studies.load import load
 from chunkwise_lab.studies.results import Outcome, StudyResults
 from chunkwise_lab.studies.run import Options, run
+from tests.support.golden import assert_golden
 from tests.support.tools import require_tool
 
 STUDY = load("cris")
 DATASET = "/All_Data/CrIS-SDR_All/ES_ImaginaryLW"
-# Paper 004, as its page prints them.
-PUBLISHED = {
-    "Table 1": ["0.1", "0.37*"],
-    "Table 2": ["0.1", "0.37"],
-    "Table 3": ["0.04", "0.36"],
-    "Table 4": ["0.08", "0.36", "3", "12"],
-    "Table 5": ["345", "0.37"],
-    "Table 6": ["0.37", "0.1", "0.1"],
-    "Table 7": ["345", "0.36"],
-    "Table 8": ["345", "0.37", "0.36", "0.36", "12"],
-}
 
 
 def context(tmp_path: Path, **settings: Any) -> Context:
@@ -51,59 +41,24 @@ def measured(**seconds: float) -> StudyResults:
     return StudyResults("cris", "quick", 1, "", outcomes={"tables": Outcome(records)})
 
 
-def test_each_table_has_the_published_values() -> None:
-    for source, values in PUBLISHED.items():
-        lines = list(published.draw(STUDY, measured(), source))
-        assert [line for line in lines if line.startswith("Table")] == [source]
-        rows = [line for line in lines if line.startswith("  ") and re.search(r" {4}\d", line)]
-        # Columns: what it is, published, libhdf5, chunkwise, ratio.
-        assert [row[40:50].strip() for row in rows] == values
-        # Of what is read nothing is missing; nobody has repacked.
-        assert [row[50:].split() for row in rows] == [
-            ["-", "-", "-"] if value in ("3", "12") else ["1.0", "1.0", "1.0"] for value in values
-        ]
-        assert max(map(len, lines)) <= 80
-
-
-def test_the_misprint_of_table_1_is_told_beside_it() -> None:
-    told = " ".join(published.draw(STUDY, measured(), "Table 1"))
-    assert "A misprint: for the same read Tables 5, 7 and 8 have 345" in told
-    assert "misprint" not in " ".join(published.draw(STUDY, measured(), "Table 2"))
-
-
-def test_estimates_and_ratios_are_marked() -> None:
+def test_the_published_tables() -> None:
+    """Beside a second for each read but two, and sizes beside sizes."""
     results = measured(libhdf5_stored_1MiB=243.0, chunkwise_stored_default=0.15)
-    lines = list(published.draw(STUDY, results, "Table 5"))
-    assert [line.split()[-3:] for line in lines[2:4]] == [
-        ["~243", "0.15", "~1,600"],
-        ["1.0", "0.15", "6.7"],
-    ]
-    assert "~ estimated" in " ".join(lines)
-
-
-def test_sizes_stand_as_sizes_beside_the_published_ones() -> None:
-    study = load("occam")
+    tables = [list(published.draw(STUDY, results, f"Table {number}")) for number in range(1, 9)]
+    assert max(len(line) for lines in tables for line in lines) <= 80
     same = {"operation": "write", "reader": "libhdf5", "data": "smooth"}
     records = [
         {"status": "ok", "file_nbytes": nbytes, "point": {**same, "filter": name}}
         for name, nbytes in (("deflate:1", 3 << 20), ("szip:nn:8", 1 << 20))
     ]
-    results = StudyResults("occam", "quick", 1, "", outcomes={"szip": Outcome(records)})
-    text = "\n".join(published.draw(study, results, "Section 5.7.2"))
-    assert re.search(r"gzip level 1 +15 MB\* +3.15 MB", text)
-    assert re.search(r"szip, mask 32 +2 MB +1.05 MB", text)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(345.2, "345"), (3.6, "3.6"), (0.372, "0.37"), (0.0054, "0.0054")]
-)
-def test_number(value: float, text: str) -> None:
-    assert published.number(value) == text
-
-
-@pytest.mark.parametrize(("value", "text"), [(1649, "1,600"), (12.4, "12"), (0.944, "0.94")])
-def test_times(value: float, text: str) -> None:
-    assert published.times(value) == text
+    sizes = StudyResults("occam", "quick", 1, "", outcomes={"szip": Outcome(records)})
+    tables.append(list(published.draw(load("occam"), sizes, "Section 5.7.2")))
+    # What stands below each of them once.
+    texts = ["\n".join(lines) for lines in tables]
+    texts[1:8] = [text.partition("\n\nToday")[0] for text in texts[1:8]]
+    numbers = map(published.number, (345.2, 3.6, 0.372, 0.0054))
+    ratios = map(published.times, (1649, 12.4, 0.944))
+    assert_golden("study-tables", *texts, " ".join([*numbers, *ratios]))
 
 
 def test_slots_are_as_the_librarys_source_has_them(tmp_path: Path) -> None:

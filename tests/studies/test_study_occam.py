@@ -20,21 +20,10 @@ from chunkwise_lab.studies.study import SCALES, Data, Scale, Study
 
 # Table 1, in its order.
 FOURTEEN = (
-    "chunk-size",
-    "chunk-size-sieve",
-    "chunk-size-uncompressed",
-    "cache-slots",
-    "cache-size",
-    "cache-size-small-chunks",
-    "preemption",
-    "sieve-buffer",
-    "conversion-buffer",
-    "szip",
-    "deflate-level",
-    "small-data-block",
-    "metadata-block",
-    "shuffle",
-)
+    "chunk-size", "chunk-size-sieve", "chunk-size-uncompressed", "cache-slots", "cache-size",
+    "cache-size-small-chunks", "preemption", "sieve-buffer", "conversion-buffer", "szip",
+    "deflate-level", "small-data-block", "metadata-block", "shuffle",
+)  # fmt: skip
 STANDARD = {
     "operation": "write",
     "reader": "libhdf5",

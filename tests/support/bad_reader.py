@@ -26,9 +26,7 @@ from tests.support.processes import ran
 MEMORY_NBYTES = 2 << 30
 TIME_S = 30
 # Of a dataset that is too large to be read whole.
-PARTS: dict[str, Any] = {
-    "two-to-the-40-chunks.h5": np.s_[2**39 - 1 : 2**39 + 1],
-}
+PARTS: dict[str, Any] = {"two-to-the-40-chunks.h5": np.s_[2**39 - 1 : 2**39 + 1]}
 
 
 def by_chunkwise(path: str) -> Any:

@@ -80,10 +80,5 @@ def make(path: Path, told: list[dict[str, Any]]) -> None:
 
 # What is read of them; nothing stated more often than anything else.
 ACCESSES: tuple[tuple[str, ...], ...] = (
-    (),
-    (),
-    ("line:0",),
-    ("row", "line:0"),
-    ("plane:0 weight 9", "line:0"),
-    ("random:99",),
-)
+    (), (), ("line:0",), ("row", "line:0"), ("plane:0 weight 9", "line:0"), ("random:99",),
+)  # fmt: skip

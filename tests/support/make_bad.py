@@ -26,18 +26,9 @@ DATA = (np.arange(23 * 21, dtype="<i4") // 5).reshape(SHAPE)
 # The chunk whose bytes or place are damaged, and another one.
 ORIGIN, OTHER = (11, 10), (0, 10)
 SEALED = (
-    b"OHDR",
-    b"OCHK",
-    b"BTHD",
-    b"BTIN",
-    b"BTLF",
-    b"FAHD",
-    b"FADB",
-    b"EAHD",
-    b"EAIB",
-    b"EADB",
+    b"OHDR", b"OCHK", b"BTHD", b"BTIN", b"BTLF", b"FAHD", b"FADB", b"EAHD", b"EAIB", b"EADB",
     b"EASB",
-)
+)  # fmt: skip
 Maker = Callable[[Path], None]
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +19,25 @@ def ran(
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end, and keep what it prints as text."""
     return subprocess.run(words, capture_output=True, text=True, check=check, **options)
+
+
+def interrupted(words: Sequence[object], scratch: Path, number: signal.Signals) -> int:
+    """Send a signal to a command of chunkwise once it has made a file in a folder.
+
+    It says how it ended by its exit code, without a traceback, and leaves nothing there.
+    """
+    scratch.mkdir()
+    command = [str(Path(sys.executable).with_name("chunkwise")), *map(str, words)]
+    env = {**os.environ, "TMPDIR": str(scratch)}
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, env=env)
+    while not list(scratch.rglob("*.h5")):
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert b"Traceback" not in said
+    assert not list(scratch.iterdir())
+    return process.returncode
 
 
 class Program:

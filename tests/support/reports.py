@@ -34,13 +34,8 @@ def repeats(
 def cache_size() -> tuple[Experiment, Outcome]:
     """Sizes, `default` and 0 along the axis; values over six decades; an estimate, a failure."""
     times = {
-        "default": 0.5,
-        "0": 400.0,
-        "64KiB": 350.0,
-        "1MiB": 300.0,
-        "3MiB": 3e-4,
-        "64MiB": 4e-4,
-    }
+        "default": 0.5, "0": 400.0, "64KiB": 350.0, "1MiB": 300.0, "3MiB": 3e-4, "64MiB": 4e-4,
+    }  # fmt: skip
     records = []
     for reader, factor in (("libhdf5", 1.0), ("h5py", 1.4)):
         for cache, seconds in times.items():

@@ -33,15 +33,9 @@ def dataset(
     """Make what was read of one dataset of doubles."""
     reads = sum(run.times for run in runs)
     values: dict[str, Any] = {
-        "operation": "read",
-        "file": "x.h5",
-        "dataset": "/x",
-        "nbytes": 8 * reads,
-        "seconds": 1.0,
-        "by_chunkwise": 0,
-        "reason": "",
-        "unlisted": 0,
-    }
+        "operation": "read", "file": "x.h5", "dataset": "/x", "nbytes": 8 * reads, "seconds": 1.0,
+        "by_chunkwise": 0, "reason": "", "unlisted": 0,
+    }  # fmt: skip
     values |= more
     return TracedDataset(
         shape=shape, item_nbytes=8, calls=reads, runs=tuple(runs), chunk=chunk, **values

@@ -155,15 +155,8 @@ def _model(rng: np.random.Generator, file: h5py.File) -> Usual:
 
 
 KINDS: tuple[Callable[[np.random.Generator, h5py.File], Usual], ...] = (
-    _maps,
-    _series,
-    _frames,
-    _images,
-    _table,
-    _csr,
-    _swath,
-    _model,
-)
+    _maps, _series, _frames, _images, _table, _csr, _swath, _model,
+)  # fmt: skip
 
 
 def make(path: Path, number: int) -> Usual:

@@ -9,8 +9,7 @@ HDF5 = h5py.version.hdf5_version_tuple
 needs_sizes = pytest.mark.skipif(H5PY < (3, 11), reason="h5py tells sizes of metadata from 3.11")
 HAS_CHUNK_ITER = hasattr(h5py.h5d.DatasetID, "chunk_iter")
 needs_chunk_iter = pytest.mark.skipif(
-    not HAS_CHUNK_ITER,
-    reason="h5py has chunk_iter where its HDF5 has H5Dchunk_iter",
+    not HAS_CHUNK_ITER, reason="h5py has chunk_iter where its HDF5 has H5Dchunk_iter"
 )
 needs_errors_of_today = pytest.mark.skipif(
     H5PY < (3, 11), reason="h5py before 3.11 raises other exceptions for what makes no sense"

@@ -80,13 +80,9 @@ def test_a_folder(folder: Path) -> None:
     records = {Path(one["path"]).name: one for one in map(json.loads, done.stdout.splitlines())}
     verdicts = {name: one["verdict"] for name, one in records.items()}
     assert verdicts == {
-        "a.h5": "sound",
-        "b.nc": "sound",
-        "c.h5": "damaged",
-        "cut.h5": "damaged",
-        "empty.nc": "damaged",
-        "text.h5": "damaged",
-    }
+        "a.h5": "sound", "b.nc": "sound", "c.h5": "damaged", "cut.h5": "damaged",
+        "empty.nc": "damaged", "text.h5": "damaged",
+    }  # fmt: skip
     done = command(folder)
     assert "a.h5" not in done.stdout
     assert "6 files: 2 sound, 4 damaged" in done.stdout
@@ -94,10 +90,7 @@ def test_a_folder(folder: Path) -> None:
 
 def test_what_could_not_be_looked_at(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a text")
-    for words, said in (
-        (["a.txt"], "not an HDF5 file"),
-        (["missing.h5"], "no such file"),
-    ):
+    for words, said in ((["a.txt"], "not an HDF5 file"), (["missing.h5"], "no such file")):
         done = command(*words, cwd=tmp_path)
         assert done.returncode == 2
         assert said in done.stdout

@@ -56,8 +56,7 @@ def test_boxes_of_any_chunks_give_the_sum_of_the_definition(
 
 
 @given(
-    shape=st.lists(st.integers(1, 3000), min_size=1, max_size=4),
-    nbytes=st.integers(1, 1 << 24),
+    shape=st.lists(st.integers(1, 3000), min_size=1, max_size=4), nbytes=st.integers(1, 1 << 24)
 )
 def test_a_tile_has_at_most_4_mib_and_no_less_than_a_fourth_for_nothing(
     shape: list[int], nbytes: int

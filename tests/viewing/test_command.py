@@ -23,6 +23,7 @@ from chunkwise.viewing.costs import Tried
 from chunkwise.viewing.server import Server
 from chunkwise.viewing.session import Session
 from chunkwise.viewing.traced import Traced
+from tests.support.golden import assert_golden, refused
 
 
 def run(*words: object) -> Any:
@@ -127,37 +128,27 @@ def opened_by(line: str) -> Session:
     return again
 
 
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (["--draw", "2,2"], "one dimension or two"),
-        (["--draw", "0,1,2"], "one dimension or two"),
-        (["--draw", "nowhere"], "no dimension 'nowhere'; there are .*0, 1, 2"),
-        (["--draw", "3"], "no dimension '3'"),
-        (["--at", "1,2"], "3 numbers"),
-        (["--zoom", "5:2,0:9"], "down and across"),
-        (["--zoom", "0:9,0:9,0:9"], "down and across"),
-        (["--zoom", "x"], "down and across"),
-        (["--at", "1,2,-3"], "3 numbers"),
-        (["--at", "24,0,0"], "outside"),
-        (["--at", "1" * 30 + ",0,0"], "3 numbers"),
-    ],
-)
-def test_what_cannot_be_drawn_is_refused(path: Path, words: list[str], problem: str) -> None:
-    with pytest.raises(ChunkwiseError, match=problem):
-        run(path, "cube", *words, "--no-browser")
-
-
-def test_what_cannot_be_tried_is_refused(path: Path) -> None:
-    for words in (["--chunk", "1x1"], ["--filter", "nonsense"], ["--for", "chunkwise"]):
-        with pytest.raises(ChunkwiseError):
-            run(path, "cube", *words, "--no-browser")
-    with pytest.raises(ChunkwiseError, match="name it"):
-        run(path, "--chunk", "1x1x1", "--no-browser")
-    with pytest.raises(ChunkwiseError, match="name it"):
-        run(path, "--colour", "place", "--no-browser")
+def test_what_cannot_be_drawn_or_tried_is_refused(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(path.parent)
+    of_a_dataset = [
+        "--draw 2,2", "--draw 0,1,2", "--draw nowhere", "--draw 3", "--at 1,2", "--at 1,2,-3",
+        "--at 24,0,0", f"--at {'1' * 30},0,0", "--zoom 5:2,0:9", "--zoom 0:9,0:9,0:9", "--zoom x",
+        "--chunk 1x1", "--filter nonsense", "--for chunkwise",
+    ]  # fmt: skip
+    assert_golden(
+        "view-refused",
+        refused(
+            lambda words: run(path.name, "cube", *words.split(), "--no-browser"), of_a_dataset
+        ),
+        refused(
+            lambda words: run(path.name, *words.split(), "--no-browser"),
+            ["--chunk 1x1x1", "--colour place"],
+        ),
+    )
     with pytest.raises(ChunkwiseError, match="none of the values"):
-        run(path, "cube", "--colour", "values", "--save", path.with_name("page.html"))
+        run(path, "cube", "--colour", "values", "--save", tmp_path / "page.html")
 
 
 def traced(path: Path, **more: Any) -> dict[str, Any]:
@@ -228,16 +219,10 @@ def test_inspect_writes_the_page_with_its_findings(
         result = CliRunner().invoke(
             cli,
             [
-                "inspect",
-                str(path),
-                *words,
-                "--json",
-                "--no-sample",
-                "--html",
-                str(page),
+                "inspect", str(path), *words, "--json", "--no-sample", "--html", str(page),
                 "--force",
             ],
-        )
+        )  # fmt: skip
         assert result.exception is None
         said = json.loads(result.output)
         facts, _ = saved_of(page)

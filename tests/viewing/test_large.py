@@ -11,15 +11,17 @@ from typing import Any
 
 import h5py
 import numpy as np
+import pytest
 
 import chunkwise
 from chunkwise.model.seconds import Machine
 from chunkwise.viewing.server import Server
 from chunkwise.viewing.session import Session
-from tests.viewing.test_page import browser, chromium, until_text
+from tests.support.browser import browser
+from tests.viewing.test_page import until_text
 
 __all__ = ["browser"]
-pytestmark = chromium
+pytestmark = pytest.mark.slow
 # Of each side: ten million chunks.
 SIDE = 3163
 # HDF5's most.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,29 +19,14 @@ from chunkwise.viewing.saving import saved_page
 from chunkwise.viewing.server import Server
 from chunkwise.viewing.session import Session
 from chunkwise.viewing.traced import Traced
-from tests.report.test_page import FLAGS
-from tests.support.patience import PAGE_MS, patient
+from tests.support.browser import browser
+from tests.support.patience import PAGE_MS
 from tests.support.web import serving
 from tests.viewing.conftest import HOSTILE
 from tests.viewing.test_command import opened_by, traced
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
-chromium = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium (make tools installs it)"),
-    pytest.mark.slow,
-]
-pytestmark = chromium
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=list(FLAGS), timeout=PAGE_MS
-        )
-        yield patient(found)
-        found.close()
+__all__ = ["browser"]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

@@ -30,13 +30,9 @@ FACE = {"dataset", "file", "group", "selection"}
 ROOMS = {"_lib", "files", "handles", "routing", "selecting", "words", "writing"}
 # Modules of those rooms that wait for a file that is damaged, remote, written or created.
 LATER = {
-    "files.causes",
-    "files.filters",
-    "handles.sidecar",
-    "writing.alike",
-    "writing.at_once",
+    "files.causes", "files.filters", "handles.sidecar", "writing.alike", "writing.at_once",
     "writing.creating",
-}
+}  # fmt: skip
 # Other packages, of which a local file that is read needs nothing.
 NOT_OURS = {
     *("aiohttp", "click", "dask", "distributed", "fsspec", "netCDF4", "numpy.typing", "pandas"),

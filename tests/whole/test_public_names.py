@@ -24,14 +24,10 @@ print(json.dumps([dir(package), package.__all__, "h5py" in sys.modules]))
 @pytest.mark.parametrize(
     "name",
     [
-        "chunkwise",
-        "chunkwise.dask",
-        "chunkwise.inspection",
-        "chunkwise.parallel",
-        "chunkwise.repacking",
-        "chunkwise.xarray",
+        "chunkwise", "chunkwise.dask", "chunkwise.inspection", "chunkwise.parallel",
+        "chunkwise.repacking", "chunkwise.xarray",
     ],
-)
+)  # fmt: skip
 def test_the_interface_is_listed_and_nothing_else(name: str) -> None:
     listed, stated, imported = json.loads(python(LIST, name))
     shown = {one for one in listed if not one.startswith("__")}

@@ -22,16 +22,8 @@ PRODUCT, LABORATORY = PACKAGES / "chunkwise", PACKAGES / "chunkwise_lab"
 OF_THE_LABORATORY = re.compile(r"(?:^|-m )chunkwise_lab\b|\bchunkwise_lab\.")
 # Text, errors, the system and the extension, which every room may use.
 EVERYWHERE = {
-    "errors",
-    "names",
-    "system",
-    "verdicts",
-    "words",
-    "_native",
-    "_lazy",
-    "_lib",
-    "checkout",
-}
+    "errors", "names", "system", "verdicts", "words", "_native", "_lazy", "_lib", "checkout",
+}  # fmt: skip
 # What a user imports, and the ways in.
 FACE = {"file", "group", "dataset"}
 DOORS = {"__init__", "__main__", "_startup", "_lib"}

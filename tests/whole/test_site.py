@@ -5,8 +5,6 @@ site, on a screen and on a phone, in light and in dark.
 """
 
 import re
-import shutil
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,12 +15,11 @@ import pytest
 
 import chunkwise
 from chunkwise.cli.main import COMMANDS, cli
-from tests.support.patience import PAGE_MS, patient
+from tests.support.browser import browser
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "target" / "site"
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
-FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
+__all__ = ["browser"]
 built = pytest.mark.skipif(
     not (SITE / "index.html").is_file(), reason="make docs has not built the site"
 )
@@ -107,19 +104,6 @@ def test_each_link_leads_somewhere_and_nothing_is_loaded_from_elsewhere() -> Non
                 wrong.append(f"{page.relative_to(SITE)}: {link}")
     assert len(pages) > 60
     assert wrong == []
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("no Chromium (make tools installs it)")
-    with sync_api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=list(FLAGS), timeout=PAGE_MS
-        )
-        yield patient(found)
-        found.close()
 
 
 SEEN = (

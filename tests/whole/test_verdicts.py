@@ -38,13 +38,9 @@ def test_each_kind_of_error_has_its_exit_code(kind: type[ChunkwiseError], code: 
 
 def test_each_verdict_has_its_exit_code() -> None:
     assert {str(one): int(one.exit) for one in Verdict} == {
-        "sound": 0,
-        "sound, with loose ends": 0,
-        "damaged": 1,
-        "could not be read": 2,
-        "cannot be judged here": 3,
-        "busy": 4,
-    }
+        "sound": 0, "sound, with loose ends": 0, "damaged": 1, "could not be read": 2,
+        "cannot be judged here": 3, "busy": 4,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -362,10 +362,7 @@ def test_a_dataset_keeps_chunks_of_which_libhdf5_would_leave_a_filter_out(
     ids=["one", "no shuffle", "fast", "another filter", "chunks", "grows", "large"],
 )
 def test_one_deflated_chunk_is_written_at_once(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    changed: dict[str, Any],
-    is_direct: bool,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, Any], is_direct: bool
 ) -> None:
     monkeypatch.setattr(direct, "ONE_CHUNK_NBYTES", 1 << 20)
     shape = (200, 100)
