@@ -32,7 +32,7 @@ def recorded(
     told.mkdir()
     given = dict(os.environ, **environment.variables(), CHUNKWISE_TRACE=str(told))
     given |= {"CHUNKWISE_READ_LEAST": "1"} | ({"CHUNKWISE_OBSERVE": "1"} if only else {})
-    words = [made("ends", folder), "x.h5", how, str(THREADS), str(CALLS)]
+    words: list[str | Path] = [made("ends", folder), "x.h5", how, str(THREADS), str(CALLS)]
     done = ran(words, cwd=folder, env=given, timeout=200)
     if done.returncode == 77:
         pytest.skip("this libhdf5 is not made for threads")
