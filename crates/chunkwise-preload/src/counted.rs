@@ -5,16 +5,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use chunkwise_engine::Published;
 use chunkwise_libhdf5::LibraryVersion;
 
-use crate::datasets::TracedStorage;
 use crate::queues::{Reader, Writer, collect, queue};
-use crate::traced::{Noted, Traced};
+use crate::traced::{Described, Noted, Operation, Tally, Traced, TracedStorage};
 use crate::walked::Span;
 use crate::wishes;
 
@@ -27,57 +25,12 @@ pub struct Line {
     number: usize,
 }
 
-/// What a call does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
-    Read,
-    Write,
-}
-
-/// Calls of one kind.
-#[derive(Default)]
-pub struct Tally {
-    ours: AtomicU64,
-    ours_nbytes: AtomicU64,
-    theirs: AtomicU64,
-    /// The first reason for a call that was passed on.
-    reason: OnceLock<String>,
-}
-
-impl Tally {
-    /// A call that the engine has carried out, with so many bytes.
-    pub fn ours(&self, nbytes: u64) {
-        self.ours.fetch_add(1, Ordering::Relaxed);
-        self.ours_nbytes.fetch_add(nbytes, Ordering::Relaxed);
-    }
-
-    /// Calls and bytes by the engine, and calls that were passed on.
-    pub fn counts(&self) -> (u64, u64, u64) {
-        let [ours, nbytes, theirs] = [&self.ours, &self.ours_nbytes, &self.theirs]
-            .map(|count| count.load(Ordering::Relaxed));
-        (ours, nbytes, theirs)
-    }
-
-    /// Calls by the engine, and the first reason for one that was passed on.
-    pub fn by_whom(&self) -> (u64, String) {
-        let reason = self.reason.get().cloned().unwrap_or_default();
-        (self.ours.load(Ordering::Relaxed), reason)
-    }
-
-    /// A call that was passed on, for a reason of which the first is kept.
-    pub fn theirs(&self, reason: &str) {
-        self.theirs.fetch_add(1, Ordering::Relaxed);
-        self.reason.get_or_init(|| reason.to_string());
-    }
-}
-
 /// A dataset as the program has opened it: all that a trace says of it besides its calls.  Handles for
 /// which that is the same share one.
 pub struct Opened {
     counted: &'static Counted,
     pub line: &'static Line,
-    pub item_nbytes: u64,
-    pub storage: Option<TracedStorage>,
+    pub described: Described,
 }
 
 /// All that this process counts.
@@ -176,11 +129,14 @@ pub fn opened(
         let (line, alike) = lines.entry(names).or_insert_with(|| {
             (Box::leak(Box::new(Line { number, ..Line::default() })), Vec::new())
         });
-        let is_it = |one: &&&Opened| one.item_nbytes == item_nbytes && one.storage == storage;
+        let is_it = |one: &&&Opened| {
+            one.described.item_nbytes == item_nbytes && one.described.storage == storage
+        };
         if let Some(&opened) = alike.iter().find(is_it) {
             return opened;
         }
-        let opened = Box::leak(Box::new(Opened { counted, line, item_nbytes, storage }));
+        let described = Described { number: line.number, item_nbytes, storage };
+        let opened = Box::leak(Box::new(Opened { counted, line, described }));
         alike.push(opened);
         opened
     })
@@ -264,7 +220,7 @@ impl Counted {
         readers.append(&mut locked(&self.newcomers));
         let ended = |noted: &Noted| noted.span.ended;
         collect(readers, ended, |noted| {
-            let number = noted.opened.line.number;
+            let number = noted.dataset.number;
             if traced.len() <= number {
                 traced.resize_with(number + 1, Default::default);
             }
@@ -317,7 +273,7 @@ mod tests {
         for row in 0..count {
             let start = now();
             note(opened, || Noted {
-                opened,
+                dataset: &opened.described,
                 operation: Operation::Read,
                 shape: Dims::from_slice(&[count]),
                 chosen: Hyperslab::new(&[count], &[row], &[1], &[1], &[1]).ok().into(),

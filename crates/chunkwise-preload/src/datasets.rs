@@ -15,9 +15,7 @@ use chunkwise_engine::{Dataset, Layout, Published, Source, WholeChunks};
 use chunkwise_libhdf5::binding::{
     Api, Chunking, Handle, ObjectInfo, chunk_options, filters_of, hid_t, shape_of,
 };
-use chunkwise_libhdf5::{
-    BindError, ChunkCommitter, Library, TallySlot, Unsuited, describe, tally_slot,
-};
+use chunkwise_libhdf5::{BindError, ChunkCommitter, Library, Unsuited, describe, tally_slot};
 use chunkwise_metadata::Mapped;
 use chunkwise_metadata::readable::VIRTUAL_LAYOUT;
 use chunkwise_select::Dims;
@@ -26,6 +24,7 @@ use crate::callee::{Bound, Callee};
 use crate::conversions::Types;
 use crate::counted::{self, Line, Opened};
 use crate::more::KIND_BIT;
+use crate::traced::TracedStorage;
 use crate::why::reason_of;
 use crate::{elsewhere, wishes};
 
@@ -61,18 +60,8 @@ impl Known {
 
     /// What a trace has to know of its chunks.
     pub fn storage(&self) -> Option<&'static TracedStorage> {
-        self.opened.and_then(|opened| opened.storage.as_ref())
+        self.opened.and_then(|opened| opened.described.storage.as_ref())
     }
-}
-
-/// What a trace has to know of a chunked dataset: the shape of its chunks, and where its filters are
-/// counted.
-#[derive(PartialEq, Eq)]
-pub struct TracedStorage {
-    pub chunk: Dims,
-    pub filters: Vec<TallySlot>,
-    /// Slots and bytes of the program's chunk cache.
-    pub cache: (u64, u64),
 }
 
 /// A dataset of which the engine writes whole chunks.

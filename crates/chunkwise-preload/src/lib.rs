@@ -22,6 +22,7 @@
 mod arithmetic;
 mod call;
 mod callee;
+mod chosen;
 mod conversions;
 mod counted;
 mod datasets;

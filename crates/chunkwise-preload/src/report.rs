@@ -11,7 +11,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
-use crate::counted::{self, Counted, Tally};
+use crate::counted::{self, Counted};
+use crate::traced::Tally;
 use crate::{callee, datasets, trace, wishes};
 
 /// Standard error, kept for the end: programs close theirs before.

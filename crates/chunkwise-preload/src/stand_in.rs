@@ -11,8 +11,8 @@ use chunkwise_libhdf5::binding::{herr_t, hid_t, hsize_t};
 
 use crate::call::Call;
 use crate::callee::{self, Callee};
-use crate::counted::Operation;
 use crate::trace::Answered;
+use crate::traced::Operation;
 use crate::{conversions, datasets, reading, selected, spaces, trace, wishes, writing};
 
 /// What a function of HDF5 returns on failure, where there is no function to pass a call on to.

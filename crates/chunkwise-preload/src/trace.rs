@@ -14,10 +14,11 @@ use chunkwise_select::{Dims, Hyperslab};
 
 use crate::call::Call;
 use crate::callee::{Bound, Callee};
-use crate::counted::{self, Counted, Operation};
-use crate::datasets::{Held, Known, TracedStorage};
-use crate::selected::Chosen;
-use crate::traced::{Counts, Decodes, Noted, quoted, touched};
+use crate::chosen::Chosen;
+use crate::counted::{self, Counted};
+use crate::datasets::{Held, Known};
+
+use crate::traced::{Counts, Decodes, Noted, Operation, TracedStorage, quoted, touched};
 use crate::walked::Span;
 use crate::{datasets, reading, selected, spaces, wishes};
 
@@ -272,7 +273,7 @@ fn note(
     let nbytes = asked.nbytes(known);
     // Made in the place where it stays: copies would take longer than all else here.
     counted::note(opened, || Noted {
-        opened,
+        dataset: &opened.described,
         operation,
         shape: Dims::from_slice(&asked.shape),
         chosen: std::mem::replace(&mut asked.chosen, Chosen::Odd),

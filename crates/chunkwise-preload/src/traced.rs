@@ -1,17 +1,80 @@
 //! What is told of the calls for one dataset?
 
 use std::fmt::Write as _;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use chunkwise_libhdf5::TallySlot;
 use chunkwise_select::{Dims, Hyperslab};
 
-use crate::counted::{Opened, Operation, Tally};
-use crate::datasets::TracedStorage;
-use crate::selected::Chosen;
+use crate::chosen::Chosen;
 use crate::walked::{Span, Walked};
+
+/// What a call does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    Read,
+    Write,
+}
+
+/// Calls of one kind.
+#[derive(Default)]
+pub struct Tally {
+    ours: AtomicU64,
+    ours_nbytes: AtomicU64,
+    theirs: AtomicU64,
+    /// The first reason for a call that was passed on.
+    reason: OnceLock<String>,
+}
+
+impl Tally {
+    /// A call that the engine has carried out, with so many bytes.
+    pub fn ours(&self, nbytes: u64) {
+        self.ours.fetch_add(1, Ordering::Relaxed);
+        self.ours_nbytes.fetch_add(nbytes, Ordering::Relaxed);
+    }
+
+    /// Calls and bytes by the engine, and calls that were passed on.
+    pub fn counts(&self) -> (u64, u64, u64) {
+        let [ours, nbytes, theirs] = [&self.ours, &self.ours_nbytes, &self.theirs]
+            .map(|count| count.load(Ordering::Relaxed));
+        (ours, nbytes, theirs)
+    }
+
+    /// Calls by the engine, and the first reason for one that was passed on.
+    pub fn by_whom(&self) -> (u64, String) {
+        let reason = self.reason.get().cloned().unwrap_or_default();
+        (self.ours.load(Ordering::Relaxed), reason)
+    }
+
+    /// A call that was passed on, for a reason of which the first is kept.
+    pub fn theirs(&self, reason: &str) {
+        self.theirs.fetch_add(1, Ordering::Relaxed);
+        self.reason.get_or_init(|| reason.to_string());
+    }
+}
+
+/// What a trace has to know of a chunked dataset: the shape of its chunks, and where its filters are
+/// counted.
+#[derive(PartialEq, Eq)]
+pub struct TracedStorage {
+    pub chunk: Dims,
+    pub filters: Vec<TallySlot>,
+    /// Slots and bytes of the program's chunk cache.
+    pub cache: (u64, u64),
+}
+
+/// What a trace says of a dataset besides its calls.
+pub struct Described {
+    /// Which of the datasets that are counted it is.
+    pub number: usize,
+    pub item_nbytes: u64,
+    pub storage: Option<TracedStorage>,
+}
 
 /// A call, as its thread notes it.
 pub struct Noted {
-    pub opened: &'static Opened,
+    pub dataset: &'static Described,
     pub operation: Operation,
     /// Extents of the dataset.
     pub shape: Dims,
@@ -61,21 +124,21 @@ impl Traced {
 
     /// Add a call.
     pub fn add(&mut self, noted: &Noted) {
-        let Noted { opened, shape, span, .. } = noted;
+        let Noted { dataset, shape, span, .. } = noted;
         let slab = noted.chosen.slab();
         if self.shape != **shape {
             self.shape = shape.to_vec();
         }
         if self.calls == 0 {
-            self.item_nbytes = opened.item_nbytes;
-            self.chunk = opened.storage.as_ref().map_or_else(Vec::new, |it| it.chunk.to_vec());
-            self.cache = opened.storage.as_ref().map_or((0, 0), |it| it.cache);
+            self.item_nbytes = dataset.item_nbytes;
+            self.chunk = dataset.storage.as_ref().map_or_else(Vec::new, |it| it.chunk.to_vec());
+            self.cache = dataset.storage.as_ref().map_or((0, 0), |it| it.cache);
         }
         self.calls += 1;
         self.nbytes = self.nbytes.saturating_add(noted.nbytes);
         self.seconds += span.within;
         self.walked.note(shape, slab.as_ref(), *span);
-        if let (Some(storage), Some(decodes)) = (&opened.storage, &noted.decodes) {
+        if let (Some(storage), Some(decodes)) = (&dataset.storage, &noted.decodes) {
             self.add_chunks(storage, slab.as_ref(), decodes);
         }
     }
