@@ -38,7 +38,7 @@ if what == "write":
     f.close()
     print(memory("VmHWM") - before)
 else:
-    d = chunkwise.open(path)["x"]
+    d = chunkwise.open(path)["deflate" if what == "together" else "x"]
     out = np.ones(d.shape, d.dtype)
     d.prepare()
     if what == "cold":
@@ -65,14 +65,18 @@ else:
 
 @pytest.fixture(scope="module")
 def noise(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """128 MiB in chunks of 4 MiB that deflate makes little smaller."""
+    """128 MiB in chunks of 4 MiB that deflate makes little smaller; twice, as several chunks of
+    `deflate` may be inflated together.
+    """
     path = tmp_path_factory.mktemp("noise") / "noise.h5"
     with h5py.File(path, "w") as f:
-        d = f.create_dataset("x", (128, MIB), "u1", chunks=(4, MIB), shuffle=True, compression=1)
-        d[:4] = np.random.default_rng(0).integers(0, 200, (4, MIB), "u1")
-        _, stored = d.id.read_direct_chunk((0, 0))
-        for row in range(4, 128, 4):
-            d.id.write_direct_chunk((row, 0), stored)
+        for name in ("x", "deflate"):
+            filters: Any = {"shuffle": name == "x", "compression": 1}
+            d = f.create_dataset(name, (128, MIB), "u1", chunks=(4, MIB), **filters)
+            d[:4] = np.random.default_rng(0).integers(0, 200, (4, MIB), "u1")
+            _, stored = d.id.read_direct_chunk((0, 0))
+            for row in range(4, 128, 4):
+                d.id.write_direct_chunk((row, 0), stored)
     return path
 
 
@@ -83,7 +87,7 @@ def formula(name: str, **settings: int) -> float:
     return float(eval(line.partition("=")[2], {"MiB": MIB, **settings}))
 
 
-@pytest.mark.parametrize("what", ["whole", "rows", "cold", "write"])
+@pytest.mark.parametrize("what", ["whole", "together", "rows", "cold", "write"])
 @pytest.mark.parametrize(
     "settings",
     [

@@ -71,6 +71,14 @@ def test_no_debugging_information_is_shipped() -> None:
     assert newest().stat().st_size < 6 * MIB
 
 
+def test_libdeflate_is_built_by_clang() -> None:
+    """Which makes it 1.04 times as fast as gcc does (docs/filters.md)."""
+    with zipfile.ZipFile(newest()) as wheel:
+        module = wheel.read("chunkwise/_native.abi3.so")
+    assert b"clang version" in module
+    assert b"GCC: (" not in module
+
+
 def test_none_is_installed() -> None:
     assert Path(str(_native.__file__)).stat().st_size < 12 * MIB
 

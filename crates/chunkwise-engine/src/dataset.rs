@@ -9,6 +9,7 @@ use chunkwise_select::{ChunkGrid, Dims, Plan, Selected};
 use crate::access_pattern::AccessPattern;
 use crate::process::ProcessState;
 use crate::read::inflate_trial::InflateTrial;
+use crate::read::read_map::ShortRuns;
 use crate::{ChunkRecord, Chunks, ReadError, Storage};
 
 /// How a dataset's bytes are laid out in its file.
@@ -57,8 +58,7 @@ pub struct Dataset {
     pub(crate) grid: ChunkGrid,
     pub(crate) chunk_nbytes: u64,
     pub(crate) pattern: AccessPattern,
-    /// Chunks that reads of many of them touched for few bytes each.
-    pub(crate) short_runs: AtomicU64,
+    pub(crate) short_runs: ShortRuns,
     pub(crate) inflating: InflateTrial,
     /// For work that outlives a call.
     pub(crate) itself: Weak<Dataset>,
@@ -123,7 +123,8 @@ impl Dataset {
             return Err(ReadError::Memory(None));
         }
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let (pattern, short_runs) = (AccessPattern::new(), AtomicU64::new(0));
+        let pattern = AccessPattern::new();
+        let short_runs = ShortRuns::new(grid.len().saturating_mul(chunk_nbytes));
         Ok(Arc::new_cyclic(|itself| {
             let itself = Weak::clone(itself);
             let inflating = InflateTrial::default();

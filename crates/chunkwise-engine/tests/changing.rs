@@ -45,11 +45,21 @@ fn wider() -> Fields {
 /// The elements of some columns, as they are or converted.
 fn read(
     dataset: &Dataset,
+    columns: (u64, u64),
+    fields: Option<&Fields>,
+) -> Result<Vec<u8>, ReadError> {
+    read_rows(dataset, 1, columns, fields)
+}
+
+/// The same of one in so many rows.
+fn read_rows(
+    dataset: &Dataset,
+    stride: u64,
     (first, count): (u64, u64),
     fields: Option<&Fields>,
 ) -> Result<Vec<u8>, ReadError> {
-    let rows = dataset.shape()[0];
-    let slab = [[0, first], [1, 1], [1, 1], [rows, count]];
+    let rows = dataset.shape()[0].div_ceil(stride);
+    let slab = [[0, first], [stride, 1], [rows, 1], [1, count]];
     let [start, stride, blocks, block] = &slab;
     let slab = Hyperslab::new(dataset.shape(), start, stride, blocks, block).unwrap();
     let plan = dataset.plan(&slab).unwrap();
@@ -127,6 +137,26 @@ fn short_runs_of_many_chunks_are_the_same_out_of_a_map() {
         assert!(is_cut(&outcome, left), "{outcome:?}");
         write_all_at(&file, &whole, 0).unwrap();
         assert_eq!(read(&dataset, columns, None), read(&sound, columns, None));
+    }
+}
+
+/// First by positioned reads, then out of a map.
+#[test]
+fn short_runs_far_apart_are_the_same_out_of_a_map() {
+    let (rows, stride) = (600, 40);
+    let whole = bytes(rows);
+    let file = file_of(&whole);
+    let dataset = Dataset::new(info(rows), stored_in(&file)).unwrap();
+    let sound = Dataset::new(info(rows), Arc::new(MemoryStorage(whole.clone()))).unwrap();
+    let (end, wider) = (whole.len() as u64, wider());
+    for first in 0..40 {
+        let fields = (first % 3 == 0).then_some(&wider);
+        let found = read_rows(&dataset, stride, (first, 2), fields);
+        assert_eq!(found, read_rows(&sound, stride, (first, 2), fields));
+        file.set_len(end / 2).unwrap();
+        let outcome = read_rows(&dataset, stride, (first, 2), fields);
+        assert!(is_cut(&outcome, end / 2), "{outcome:?}");
+        write_all_at(&file, &whole, 0).unwrap();
     }
 }
 

@@ -14,7 +14,7 @@ mod mapped;
 mod numbers;
 mod one_pass;
 mod prefetch;
-mod read_map;
+pub(crate) mod read_map;
 mod reading;
 mod repeated;
 mod runs;

@@ -301,7 +301,8 @@ impl Reading<'_> {
                 let fetched_first = FetchedFirst { fetched, storage: &*dataset.storage };
                 let storage: &dyn Storage =
                     if fetched.is_empty() { &*dataset.storage } else { &fetched_first };
-                let raw = RawRead { storage, address, size, fields, map, helpers };
+                let short_runs = &dataset.short_runs;
+                let raw = RawRead { storage, address, size, fields, map, short_runs, helpers };
                 let read = raw.read(view, &mut buffers.stored);
                 read.map(|()| None).map_err(|error| {
                     let stored_nbytes = dataset.chunk_nbytes;

@@ -14,7 +14,7 @@ use crate::crew::{Pieces, share, share_beside};
 use crate::profile::{Phase, timed};
 use crate::read::decode::with_buffers;
 use crate::read::fields::Fields;
-use crate::read::read_map::ReadMap;
+use crate::read::read_map::{ReadMap, ShortRuns};
 use crate::read::schedule::Batch;
 use crate::read::view::{StripView, TaskView};
 use crate::{ReadError, Storage, StorageCost};
@@ -62,6 +62,7 @@ pub struct RawRead<'a> {
     pub fields: Option<&'a Fields>,
     /// Out of which short runs are copied.
     pub map: &'a ReadMap,
+    pub short_runs: &'a ShortRuns,
     /// Threads that may share a long run.
     pub helpers: usize,
 }
@@ -215,11 +216,10 @@ impl<'a, 'v> Group<'a, 'v> {
     /// Read the strip now, or with those that follow.
     fn add(&mut self, mut strip: StripView<'v>) -> Result<(), ReadError> {
         let run = strip.len * self.of.size;
-        let several = strip.count > 1 || !self.strips.is_empty() || self.mapped;
-        if run < DIRECT_NBYTES && several && self.copy_mapped(&mut strip) {
+        let step = strip.src_step * self.of.size;
+        if run < DIRECT_NBYTES && self.is_worth_a_map(&strip, step) && self.copy_mapped(&mut strip) {
             return Ok(());
         }
-        let step = strip.src_step * self.of.size;
         // How many runs may be read together: one where they are long or far apart.
         let far = step.saturating_sub(run) > GAP_NBYTES;
         let together = if strip.count == 1 || run >= DIRECT_NBYTES || far {
@@ -239,6 +239,14 @@ impl<'a, 'v> Group<'a, 'v> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a strip of short runs, so many bytes apart, is copied out of the map.
+    fn is_worth_a_map(&self, strip: &Strip, step: u64) -> bool {
+        if strip.count > 1 && !self.mapped && ShortRuns::are_far_apart(step) {
+            return self.of.short_runs.map_pays(strip.count);
+        }
+        strip.count > 1 || !self.strips.is_empty() || self.mapped
     }
 
     /// Copy a strip out of the map; false when there is none, or it does not reach so far.
