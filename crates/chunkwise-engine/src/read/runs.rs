@@ -217,7 +217,8 @@ impl<'a, 'v> Group<'a, 'v> {
     fn add(&mut self, mut strip: StripView<'v>) -> Result<(), ReadError> {
         let run = strip.len * self.of.size;
         let step = strip.src_step * self.of.size;
-        if run < DIRECT_NBYTES && self.is_worth_a_map(&strip, step) && self.copy_mapped(&mut strip) {
+        if run < DIRECT_NBYTES && self.is_worth_a_map(&strip, step) && self.copy_mapped(&mut strip)
+        {
             return Ok(());
         }
         // How many runs may be read together: one where they are long or far apart.
