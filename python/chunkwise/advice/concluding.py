@@ -294,7 +294,7 @@ def _cache(case: Case) -> CacheAdvice | None:
     after, nbytes, nslots = min(trials, default=(before, 0, 0))
     # The smallest that is about as good.
     for after_s, size, number in trials:
-        if after_s <= 1.05 * after:
+        if after_s <= worth.AS_GOOD * after:
             after, nbytes, nslots = after_s, size, number
             break
     if before < worth.PROGRAM * after or not nbytes:
@@ -317,7 +317,7 @@ def _no_cache(case: Case, stored: Stored) -> str:
     loads, chunks = sum(one.loads for one in found), sum(one.chunks for one in found)
     if stored.is_read_in_pieces(case.problem.reader):
         return "No chunk cache helps: the chunks are not compressed, and read piece by piece."
-    if loads <= 1.1 * chunks:
+    if loads <= worth.ONCE * chunks:
         return (
             "No larger chunk cache helps: with the default one, these reads decode each chunk "
             "about once already."
@@ -357,7 +357,7 @@ def _reason(case: Case, advice: Advice) -> str:
         what = [*_gains(advice, writes=False), *_gains(advice, writes=True)]
         if advice.present_nbytes:
             share = advice.best_nbytes / advice.present_nbytes
-            if not 0.95 < share < 1.05:
+            if not 1 / worth.SMALLER < share < worth.SMALLER:
                 more = "more" if share > 1 else "less"
                 what.append(f"takes {abs(share - 1):.0%} {more} space")
         parts.append(f"For {advice.reader}, {advice.best} {joined(what) or 'suits better'}.")
@@ -402,7 +402,7 @@ def _why(case: Case, advice: Advice) -> str:
         loads = (then.loads, now.loads)
         reads = pattern.operations or 1
         nbytes = [n * math.prod(c) * itemsize / reads for n, c in zip(loads, sides, strict=True)]
-        if nbytes[0] > 1.2 * nbytes[1] and advice.best.filters != "none":
+        if nbytes[0] > worth.DECODED * nbytes[1] and advice.best.filters != "none":
             whom = "One read" if pattern.operations else "All reads"
             return (
                 f"{whom} of '{printable(pattern.name)}' then decode{'s' * (whom == 'One read')} "

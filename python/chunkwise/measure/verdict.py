@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from chunkwise.errors import UsageError
+from chunkwise.model import worth
 
 Word = Literal["slower", "faster", "same", "cannot tell"]
 
-# Less than this is no difference: from one hour to the next, the same program on the same
-# machine differs by more than 10 percent too often.
-THRESHOLD: Final = 1.25
+# Less than this is no difference.
+THRESHOLD: Final = worth.DIFFERENT
 # Of the interval.  Each side of it is wrong once in twenty times.
 CONFIDENCE: Final = 0.90
 # Fewer repeats do not show their spread, so a ratio must be beyond this.
