@@ -15,6 +15,7 @@ from typing import Any, Final
 import h5py
 
 import chunkwise
+from chunkwise.measure.process import Ended, finished
 from chunkwise.patterns import Access
 from chunkwise.trials.unions import Index, index_of
 
@@ -56,6 +57,14 @@ def by_h5py(**cache: Any) -> Open:
 def by_chunkwise(path: Path) -> Any:
     """Open as chunkwise does."""
     return chunkwise.open(path)
+
+
+def succeeded(command: Sequence[str], **options: Any) -> Ended:
+    """Run a program to its end, which must be a good one."""
+    done = finished(command, **options)
+    if done.returncode:
+        raise RuntimeError(f"{command[0]} {done.how}")
+    return done
 
 
 def selections(access: Access, shape: Sequence[int]) -> list[Index]:
