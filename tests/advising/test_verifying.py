@@ -18,6 +18,7 @@ from chunkwise.advice.answer import Advice
 from chunkwise.advice.sampling import Samples
 from chunkwise.advice.verifying import Part, Proof, Timing
 from chunkwise.measure.target import Target, look
+from chunkwise.model import worth
 from chunkwise.model.layout import Layout
 from chunkwise.model.readers import LIBHDF5_2
 from chunkwise.model.search import Problem, Ranking
@@ -151,10 +152,11 @@ def problem(*texts: str) -> Problem:
 def conclusion(
     now: tuple[float, float, float],
     then: tuple[float, float, float],
-    repeats: tuple[tuple[float, ...], tuple[float, ...]] = ((), ()),
+    repeats: tuple[tuple[float, ...], tuple[float, ...]] | None = None,
     **wanted: str,
 ) -> Advice:
-    """Conclude from the seconds of two layouts: median, lowest and highest, perhaps all."""
+    """Conclude from the seconds of two layouts: median, lowest and highest, or more repeats."""
+    repeats = repeats or (now, then)
     timings = {PRESENT: {"map": Timing(*now, repeats=3)}, OTHER: {"map": Timing(*then, repeats=3)}}
     samples = {PRESENT: {"map": repeats[0]}, OTHER: {"map": repeats[1]}}
     return concluded(timings, samples, **wanted)
@@ -215,6 +217,24 @@ def test_the_judge_of_bench_decides_what_is_faster() -> None:
     assert left.leave
 
 
+@pytest.mark.parametrize("then", [0.5, 0.85])
+def test_of_too_few_repeats_for_the_judge_the_model_decides(
+    monkeypatch: pytest.MonkeyPatch, then: float
+) -> None:
+    """As it does where nothing is measured."""
+    timings = {one: {"map": Timing(s, s, s)} for one, s in ((PRESENT, 1.0), (OTHER, then))}
+    samples = {PRESENT: {"map": (1.0,)}, OTHER: {"map": (then,)}}
+    for times, leave in ((worth.MODELLED, False), (worth.STATED, True)):
+        monkeypatch.setattr(
+            concluding.Case,
+            "outcome",
+            lambda case, one, times=times: replace(
+                case.problem.outcome(one), read_s=times if one == PRESENT else 1.0
+            ),
+        )
+        assert concluded(timings, samples).leave is leave
+
+
 def test_one_lucky_run_is_no_proof() -> None:
     lucky = Layout((25, 20, 20), "shuffle+deflate:4")
     timings = {
@@ -222,7 +242,8 @@ def test_one_lucky_run_is_no_proof() -> None:
         OTHER: {"map": Timing(0.5, 0.45, 0.55, 3)},
         lucky: {"map": Timing(0.1, 0.1, 0.1, 1)},
     }
-    assert concluded(timings, {}).best == OTHER
+    samples = {PRESENT: {"map": (1.0, 0.9, 1.1)}, OTHER: {"map": (0.5, 0.45, 0.55)}}
+    assert concluded(timings, samples).best == OTHER
 
 
 def test_the_conclusion_names_the_cache_where_the_file_cannot_be_changed() -> None:
