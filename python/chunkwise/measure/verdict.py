@@ -78,6 +78,14 @@ class Verdict:
     repeats: int | None = None
     fastest: float | None = None  # The fastest repeat of the other to the fastest of the base
 
+    def reaches(self, least: float) -> bool | None:
+        """Tell whether the ratio is at least so much; None if the repeats allow either."""
+        low = self.ratio / FACTOR_OF_FEW if self.low is None else self.low
+        high = self.ratio * FACTOR_OF_FEW if self.high is None else self.high
+        if low >= least:
+            return True
+        return False if high < least else None
+
     def held_back(self, threshold: float) -> Literal["fastest", "waiting"] | None:
         """Say what keeps a verdict from being certain although its interval is."""
         # ``fastest``: the fastest repeats of both sides do not differ by more than the threshold.
