@@ -5,6 +5,7 @@ times as long as the others.  So: logarithms; medians; a spread in which no sing
 counts for more than three times the usual deviation.  Three repeats that
 happen to agree do not make a quiet machine, so a few repeats of a usual spread are added
 for the calculation.  The result is an interval for the ratio, which gives the verdict.
+Whoever says that something was measured to be faster asks here.
 
 ``scripts/verdict_errors.py`` counts how often this is wrong, and how often it says the
 same twice; docs/compare.md has its figures.

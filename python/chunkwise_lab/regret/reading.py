@@ -1,7 +1,9 @@
 """How much processor time do the same reads take of a file before and after a change?
 
 Both files are read in turns, opened anew each time, and the shortest time counts: what other
-programs of the machine do can only add to it.
+programs of the machine do can only add to it.  Harm is looked for: what seems slower by a
+twentieth counts, of which the judge of repeats (`chunkwise.measure.verdict`) would mostly say
+`cannot tell`.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ from chunkwise.model.nominal import nominal_s
 from chunkwise.model.readers import Reader, this_process
 from chunkwise.trials.unions import Index
 from chunkwise_lab.regret.cases import Case
-from chunkwise_lab.regret.reading import by_chunkwise, by_h5py, selections, succeeded
+from chunkwise_lab.regret.reading import SLOWER, by_chunkwise, by_h5py, selections, succeeded
 from chunkwise_lab.regret.thumbs import rules
 
 CLAIMED: Final = 0.15
@@ -72,8 +72,6 @@ with by_chunkwise(path) as file:
 _ELSEWHERE: Final = np.ones(128 << 20, np.uint8)
 # What takes so many times as long as the fastest is read twice.
 _FAR: Final = 2.0
-# Less is what repeats of the same differ by.
-_SLOWER: Final = 0.95
 # A run that is only bounded by what it measures.
 _LONG_S: Final = 1e5
 
@@ -358,7 +356,7 @@ def table(found: Sequence[Regret]) -> Iterator[str]:
     yield "| --- | ---: | ---: | ---: | ---: |"
     for text in dict.fromkeys(name for one in found for name in one.others_s):
         times = [one.others_s[text] / one.advised_s for one in found if text in one.others_s]
-        slower = sum(ratio < _SLOWER for ratio in times)
+        slower = sum(ratio < SLOWER for ratio in times)
         yield (
             f"| {text} | {np.median(times):.3g}x | {min(times):.3g}x | {max(times):.3g}x | "
             f"{slower} |"
