@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -159,12 +160,13 @@ def conclusion(
     repeats = repeats or (now, then)
     timings = {PRESENT: {"map": Timing(*now, repeats=3)}, OTHER: {"map": Timing(*then, repeats=3)}}
     samples = {PRESENT: {"map": repeats[0]}, OTHER: {"map": repeats[1]}}
-    return concluded(timings, samples, **wanted)
+    return concluded(timings, samples, None, **wanted)
 
 
 def concluded(
     timings: dict[Layout, dict[str, Timing]],
-    samples: dict[Layout, dict[str, tuple[float, ...]]],
+    samples: Mapping[Layout, Mapping[str, tuple[float, ...]]],
+    ours: dict[str, tuple[float, ...]] | None = None,
     **wanted: str,
 ) -> Advice:
     asked_for = wishes.read(wanted.get("objective", "balanced"), None)
@@ -173,11 +175,12 @@ def concluded(
         "a.nc", "a.nc", "/t", SHAPE, "<f4", 4, True, PRESENT.chunks, PRESENT.filters,
         of.outcome(PRESENT).nbytes, 521, 1 << 20, 0.75,
     )  # fmt: skip
+    known = {layout: dict(repeats) for layout, repeats in samples.items()}
     of = replace(of, most_nbytes=asked_for.most_nbytes(target.stored_nbytes, stated=True))
     case = concluding.Case(
         target, asked("map=1x40x60"), True, asked_for, of, Samples(CODECS),
         Ranking((of.outcome(OTHER), of.outcome(PRESENT)), (), 2),
-        Proof(Part.all_of(target), timings, samples), 1.0,
+        Proof(Part.all_of(target), timings, known, ours_samples=ours or {}), 1.0,
     )  # fmt: skip
     return concluding.conclude(case)
 
@@ -233,6 +236,15 @@ def test_of_too_few_repeats_for_the_judge_the_model_decides(
             ),
         )
         assert concluded(timings, samples).leave is leave
+
+
+def test_what_chunkwise_gains_is_said_where_the_judge_is_sure() -> None:
+    timings = {one: {"map": Timing(1.0, 0.99, 1.01, 3)} for one in (PRESENT, OTHER)}
+    samples = {one: {"map": (1.0, 0.99, 1.01)} for one in timings}
+    for ours, said in (((0.5, 0.51, 0.49), True), ((0.6, 1.2, 0.7), False), ((0.5,), False)):
+        notes = concluded(timings, samples, {"map": ours}).notes
+        assert any("2.00 times as fast (measured)" in note for note in notes) is said
+        assert any("Without any change to the file" in note for note in notes) is said
 
 
 def test_one_lucky_run_is_no_proof() -> None:

@@ -165,18 +165,18 @@ def _within_noise(case: Case, best: Layout) -> bool:
         if size >= worth.SMALLER and read >= 1 / worth.STATED:
             return False
         writes_alone = all(one.pattern.writes for one in case.asked)
-        return not writes_alone and not _is_faster(case, best)
+        return not writes_alone and not _is_faster(case, best, case.present)
     return False
 
 
-def _is_faster(case: Case, best: Layout) -> bool:
-    """Whether the best layout was measured to be faster, by the judge of all measurements."""
-    before, after = (sums(case.proof, one, case.asked) for one in (case.present, best))
+def _is_faster(case: Case, best: Layout, than: Layout) -> bool:
+    """Whether a layout was measured to be faster, by the judge of all measurements."""
+    before, after = (sums(case.proof.samples[one], case.asked) for one in (than, best))
     found = verdict(before, after, worth.STATED)
     if found.word == "cannot tell" and found.low is None:
         # Too few repeats for it.  They agree that it is faster: the model's word is believed, as
         # where nothing was measured.
-        return case.outcome(case.present).read_s >= worth.MODELLED * case.outcome(best).read_s
+        return case.outcome(than).read_s >= worth.MODELLED * case.outcome(best).read_s
     return found.word == "faster"
 
 
@@ -465,7 +465,7 @@ def _beside_the_rule(case: Case, best: Layout) -> str | None:
             return None
         other = min(measured, key=lambda one: problem.score(case.figures(one)))
         times = case.figures(other)[0] / max(1e-12, case.figures(best)[0])
-        if times < worth.STATED:
+        if times < worth.STATED or not _is_faster(case, best, other):
             return None
         kept = "inspect and fix take what was measured from now on"
         if not case.stated or not case.wishes.is_usual:
@@ -517,15 +517,14 @@ def _notes(case: Case, best: Layout) -> list[str]:
         notes.append(
             f"{counted(len(case.proof.failed), 'layout')} could not be measured within the budget."
         )
-    ours = case.proof.ours
-    if ours and case.timings:
-        theirs = case.timings[case.present]
-        theirs_s = sum(theirs[name].median for name in ours if name in theirs)
-        gain = theirs_s / max(1e-12, sum(one.median for one in ours.values()))
-        if gain >= worth.PROGRAM:
+    known = case.proof.samples.get(case.present, {}), case.proof.ours_samples
+    theirs, ours = (sums(one, case.asked) for one in known)
+    if theirs and ours and case.timings:
+        found = verdict(theirs, ours, worth.PROGRAM)
+        if found.word == "faster":
             notes.append(
                 "Without any change to the file, chunkwise.open reads these patterns "
-                f"{format_ratio(gain)} as fast (measured)."
+                f"{format_ratio(1 / found.ratio)} as fast (measured)."
             )
     if case.problem.storage is not None:
         notes.append(
