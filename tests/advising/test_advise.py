@@ -127,9 +127,9 @@ def test_a_layout_that_suits_is_left(
         proof = Proof(part)
         for one in layouts:
             seconds = 1.0 if one == present else others_s
-            proof.timings[one] = {
-                "20x200x20": Timing(seconds, 0.98 * seconds, 1.02 * seconds, repeats=3)
-            }
+            repeats = (seconds, 0.98 * seconds, 1.02 * seconds)
+            proof.timings[one] = {"20x200x20": Timing(*repeats, repeats=3)}
+            proof.samples[one] = {"20x200x20": repeats}
         return proof
 
     monkeypatch.setattr(work, "measure", measured)
@@ -161,6 +161,7 @@ def test_what_is_near_the_best_is_measured_until_nothing_is_better(
             seconds = known.setdefault(one, 1 / (1 + len(known)))
             timing = Timing(seconds, seconds, seconds, repeats=options["repeat"])
             proof.timings[one] = {"map": timing, "series": timing}
+            proof.samples[one] = dict.fromkeys(("map", "series"), (seconds,) * options["repeat"])
         return proof
 
     monkeypatch.setattr(work, "measure", measured)

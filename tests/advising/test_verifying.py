@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -18,6 +19,7 @@ from chunkwise.advice.answer import Advice
 from chunkwise.advice.sampling import Samples
 from chunkwise.advice.verifying import Part, Proof, Timing
 from chunkwise.measure.target import Target, look
+from chunkwise.model import worth
 from chunkwise.model.layout import Layout
 from chunkwise.model.readers import LIBHDF5_2
 from chunkwise.model.search import Problem, Ranking
@@ -151,18 +153,20 @@ def problem(*texts: str) -> Problem:
 def conclusion(
     now: tuple[float, float, float],
     then: tuple[float, float, float],
-    repeats: tuple[tuple[float, ...], tuple[float, ...]] = ((), ()),
+    repeats: tuple[tuple[float, ...], tuple[float, ...]] | None = None,
     **wanted: str,
 ) -> Advice:
-    """Conclude from the seconds of two layouts: median, lowest and highest, perhaps all."""
+    """Conclude from the seconds of two layouts: median, lowest and highest, or more repeats."""
+    repeats = repeats or (now, then)
     timings = {PRESENT: {"map": Timing(*now, repeats=3)}, OTHER: {"map": Timing(*then, repeats=3)}}
     samples = {PRESENT: {"map": repeats[0]}, OTHER: {"map": repeats[1]}}
-    return concluded(timings, samples, **wanted)
+    return concluded(timings, samples, None, **wanted)
 
 
 def concluded(
     timings: dict[Layout, dict[str, Timing]],
-    samples: dict[Layout, dict[str, tuple[float, ...]]],
+    samples: Mapping[Layout, Mapping[str, tuple[float, ...]]],
+    ours: dict[str, tuple[float, ...]] | None = None,
     **wanted: str,
 ) -> Advice:
     asked_for = wishes.read(wanted.get("objective", "balanced"), None)
@@ -171,11 +175,12 @@ def concluded(
         "a.nc", "a.nc", "/t", SHAPE, "<f4", 4, True, PRESENT.chunks, PRESENT.filters,
         of.outcome(PRESENT).nbytes, 521, 1 << 20, 0.75,
     )  # fmt: skip
+    known = {layout: dict(repeats) for layout, repeats in samples.items()}
     of = replace(of, most_nbytes=asked_for.most_nbytes(target.stored_nbytes, stated=True))
     case = concluding.Case(
         target, asked("map=1x40x60"), True, asked_for, of, Samples(CODECS),
         Ranking((of.outcome(OTHER), of.outcome(PRESENT)), (), 2),
-        Proof(Part.all_of(target), timings, samples), 1.0,
+        Proof(Part.all_of(target), timings, known, ours_samples=ours or {}), 1.0,
     )  # fmt: skip
     return concluding.conclude(case)
 
@@ -215,6 +220,33 @@ def test_the_judge_of_bench_decides_what_is_faster() -> None:
     assert left.leave
 
 
+@pytest.mark.parametrize("then", [0.5, 0.85])
+def test_of_too_few_repeats_for_the_judge_the_model_decides(
+    monkeypatch: pytest.MonkeyPatch, then: float
+) -> None:
+    """As it does where nothing is measured."""
+    timings = {one: {"map": Timing(s, s, s)} for one, s in ((PRESENT, 1.0), (OTHER, then))}
+    samples = {PRESENT: {"map": (1.0,)}, OTHER: {"map": (then,)}}
+    for times, leave in ((worth.MODELLED, False), (worth.STATED, True)):
+        monkeypatch.setattr(
+            concluding.Case,
+            "outcome",
+            lambda case, one, times=times: replace(
+                case.problem.outcome(one), read_s=times if one == PRESENT else 1.0
+            ),
+        )
+        assert concluded(timings, samples).leave is leave
+
+
+def test_what_chunkwise_gains_is_said_where_the_judge_is_sure() -> None:
+    timings = {one: {"map": Timing(1.0, 0.99, 1.01, 3)} for one in (PRESENT, OTHER)}
+    samples = {one: {"map": (1.0, 0.99, 1.01)} for one in timings}
+    for ours, said in (((0.5, 0.51, 0.49), True), ((0.6, 1.2, 0.7), False), ((0.5,), False)):
+        notes = concluded(timings, samples, {"map": ours}).notes
+        assert any("2.00 times as fast (measured)" in note for note in notes) is said
+        assert any("Without any change to the file" in note for note in notes) is said
+
+
 def test_one_lucky_run_is_no_proof() -> None:
     lucky = Layout((25, 20, 20), "shuffle+deflate:4")
     timings = {
@@ -222,7 +254,8 @@ def test_one_lucky_run_is_no_proof() -> None:
         OTHER: {"map": Timing(0.5, 0.45, 0.55, 3)},
         lucky: {"map": Timing(0.1, 0.1, 0.1, 1)},
     }
-    assert concluded(timings, {}).best == OTHER
+    samples = {PRESENT: {"map": (1.0, 0.9, 1.1)}, OTHER: {"map": (0.5, 0.45, 0.55)}}
+    assert concluded(timings, samples).best == OTHER
 
 
 def test_the_conclusion_names_the_cache_where_the_file_cannot_be_changed() -> None:

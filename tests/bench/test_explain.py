@@ -73,7 +73,7 @@ def cell(
         actual_cache_nslots=8191,
         actual_cache_nbytes=cache_nbytes,
     )
-    return Cell(access, trial, (measurement,))
+    return Cell(access, trial, (measurement,) * 3)
 
 
 def advise(target: Target, *cells: Cell) -> Advice:
@@ -232,6 +232,28 @@ def test_what_is_said_of_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> N
         advice = advise(target, *cells)
         pages.append(f"{name}\n{advice.why}\n{advice.fix}\n{advice.effect}")
     assert_golden("bench-advice", *pages)
+
+
+@pytest.mark.parametrize(
+    ("repeats", "said"),
+    [
+        ((0.5,), "cannot be told"),  # twice as fast, but once
+        ((0.3,), "measured: "),
+        ((0.5, 0.51, 0.5), "measured: "),
+        ((0.4, 1.3, 0.7), "cannot be told"),
+        ((1.01, 1.0, 0.99), "makes little difference"),
+        ((2.0, 2.1, 2.05), "is slower here"),
+    ],
+)
+def test_the_judge_says_whether_chunkwise_is_faster(
+    monkeypatch: pytest.MonkeyPatch, repeats: tuple[float, ...], said: str
+) -> None:
+    with_budget(monkeypatch, 512 * MIB)
+    slow, fast = cell(CUBE, ALL, 1.0), cell(CUBE, ALL, 1.0, "chunkwise-py")
+    times = tuple(replace(fast.measurements[0], total_s=total) for total in repeats)
+    advice = advise(CUBE, slow, replace(fast, measurements=times))
+    assert said in (advice.effect or "")
+    assert (advice.fix is not None) == (said == "measured: ")
 
 
 def test_lines_in_the_order_of_time_need_no_cache() -> None:

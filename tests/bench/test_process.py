@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from chunkwise.measure import process
-from chunkwise.measure.process import finished, python
+from chunkwise.measure.process import Waiting, finished, python
 from chunkwise.trials.environment import usable_cpus
-from chunkwise_lab.turns import Waiting, busy_text, in_turns
+from chunkwise_lab.turns import busy_text, in_turns
 
 
 def test_what_a_program_says_is_kept(tmp_path: Path) -> None:

@@ -93,6 +93,18 @@ def test_a_higher_threshold_finds_no_more(sample: list[float], factor: float) ->
         assert verdict(sample, other, 1.1).word == "slower"
 
 
+@given(samples, samples, st.floats(0.1, 10))
+def test_what_a_ratio_reaches(base: list[float], other: list[float], least: float) -> None:
+    found = verdict(base, other)
+    assume(not is_on_the_edge(found))
+    told = found.reaches(least)
+    assert told is None or told == (found.ratio >= least)
+    if found.word == "slower":
+        assert found.reaches(THRESHOLD if len(base) >= FEWEST <= len(other) else 1.0)
+    if found.word == "faster":
+        assert found.reaches(1.0) is False
+
+
 @pytest.mark.parametrize(
     ("base", "other", "word"),
     [

@@ -30,6 +30,7 @@ from chunkwise.fixing.measuring import Question, _require_same
 from chunkwise.fixing.records import FindingRecord, Fixed, Gain, Metadata
 from chunkwise.fixing.render import lines
 from chunkwise.inspection import inspect
+from chunkwise.measure.verdict import spread, verdict
 from chunkwise.model.chunk_shape import default_chunk
 from chunkwise.model.layout import FileLayout, Layout
 from chunkwise.newfile.claim import Claim
@@ -105,6 +106,7 @@ def test_many_findings_at_once_with_the_gain_measured(tmp_path: Path) -> None:
         assert gain.times is not None
         assert gain.highest_times is not None
         assert gain.lowest_times <= gain.times <= gain.highest_times
+        assert gain.verdict in ("faster", "slower", "same", "cannot tell")
         assert gain.reason is None
     assert any(text.startswith("measuring after") for text in told)
     # What the model promises most of comes first, and is no small gain.
@@ -458,6 +460,22 @@ def test_it_is_printed_on_80_columns(tmp_path: Path) -> None:
     text = " ".join(" ".join(shown).split())
     assert "paged file space, pages of 4.0 MiB" in text
     assert "--merge makes it the file's own data" in text
+
+
+def test_a_gain_that_repeats_do_not_prove_is_marked() -> None:
+    def printed(before: list[float], after: list[float]) -> str:
+        gain = Gain(
+            "/t", "line", (1,), None, None, spread(before), spread(after),
+            verdict(before, after).word, len(before),
+        )  # fmt: skip
+        told = lines(Fixed("a.h5", "b.h5", "planned", gains=(gain,)))
+        return " ".join(" ".join(told).split())
+
+    assert "?" not in printed([1.0, 1.01, 1.02], [0.5, 0.51, 0.52])
+    for before, after in (([1.0, 1.0], [0.6, 0.5]), ([1.0, 1.3, 1.1], [0.8, 1.2, 0.7])):
+        told = printed(before, after)
+        assert "] ?" in told
+        assert "? cannot tell" in told
 
 
 def test_other_values_after_than_before_are_an_error() -> None:

@@ -30,6 +30,12 @@ DOORS = {"__init__", "__main__", "_startup", "_lib"}
 # The names that a user imports from a room, and that lie in one behind it.
 FRONTS = {PRODUCT / "parallel.py"}
 ABOVE = {"measure", "trials", "cli"}
+# What starts a program and has a clock too, and times that program with it only in `measure`.
+STARTS = {"Popen", "run", "call", "check_call", "check_output"}
+CLOCKS = {"monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns"}
+NOT_TIMED = {
+    "chunkwise_lab.peers.remotes": "serves the file that is read: who reads it is timed, in here",
+}
 
 
 def room_of(module: str) -> str:
@@ -129,6 +135,26 @@ def test_the_product_knows_nothing_of_the_laboratory() -> None:
     for path in PRODUCT.rglob("*.py"):
         names, texts = names_and_texts(path)
         assert not [name for name in names + texts if OF_THE_LABORATORY.search(name)], path
+
+
+def uses(path: Path, module: str, functions: set[str]) -> bool:
+    """Whether a file names some of a module's functions."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module == module:
+            found |= {one.name for one in node.names}
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            found |= {node.attr} if node.value.id == module else set()
+    return bool(found & functions)
+
+
+def test_every_timed_process_is_started_by_the_room_that_measures() -> None:
+    found = {
+        module_of(path)
+        for path in {*PRODUCT.rglob("*.py"), *LABORATORY.rglob("*.py")}
+        if uses(path, "subprocess", STARTS) and uses(path, "time", CLOCKS)
+    }
+    assert found == {"chunkwise.measure.process", *NOT_TIMED}
 
 
 def test_what_names_the_laboratory() -> None:

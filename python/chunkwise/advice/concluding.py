@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from chunkwise.advice import patterns, sampling, wishes
 from chunkwise.advice.answer import Advice, CacheAdvice, FrontPoint, PatternAdvice
-from chunkwise.advice.verifying import Proof, Timing, figures, sums, weighed
+from chunkwise.advice.verifying import Proof, Timing, figures, sums
 from chunkwise.grammar import Pipeline, format_shape, format_size
 from chunkwise.grammar.parameters import carried
 from chunkwise.measure.target import Target
@@ -165,19 +165,19 @@ def _within_noise(case: Case, best: Layout) -> bool:
         if size >= worth.SMALLER and read >= 1 / worth.STATED:
             return False
         writes_alone = all(one.pattern.writes for one in case.asked)
-        return not writes_alone and not _is_faster(case, best)
+        return not writes_alone and not _is_faster(case, best, case.present)
     return False
 
 
-def _is_faster(case: Case, best: Layout) -> bool:
-    """Whether the best layout was measured to be faster, by the judge of all measurements."""
-    before, after = (sums(case.proof, one, case.asked) for one in (case.present, best))
-    word = verdict(before, after, worth.STATED).word if before and after else "cannot tell"
-    if word != "cannot tell":
-        return word == "faster"
-    # It cannot: then each repeat with the one has to be faster than any with the other.
-    lowest = weighed(case.timings[case.present], case.asked, writes=False)[1]
-    return lowest > weighed(case.timings[best], case.asked, writes=False)[2]
+def _is_faster(case: Case, best: Layout, than: Layout) -> bool:
+    """Whether a layout was measured to be faster, by the judge of all measurements."""
+    before, after = (sums(case.proof.samples[one], case.asked) for one in (than, best))
+    found = verdict(before, after, worth.STATED)
+    if found.word == "cannot tell" and found.low is None:
+        # Too few repeats for it.  They agree that it is faster: the model's word is believed, as
+        # where nothing was measured.
+        return case.outcome(than).read_s >= worth.MODELLED * case.outcome(best).read_s
+    return found.word == "faster"
 
 
 def _pattern(case: Case, one: patterns.Asked, best: Layout) -> PatternAdvice:
@@ -294,7 +294,7 @@ def _cache(case: Case) -> CacheAdvice | None:
     after, nbytes, nslots = min(trials, default=(before, 0, 0))
     # The smallest that is about as good.
     for after_s, size, number in trials:
-        if after_s <= 1.05 * after:
+        if after_s <= worth.AS_GOOD * after:
             after, nbytes, nslots = after_s, size, number
             break
     if before < worth.PROGRAM * after or not nbytes:
@@ -317,7 +317,7 @@ def _no_cache(case: Case, stored: Stored) -> str:
     loads, chunks = sum(one.loads for one in found), sum(one.chunks for one in found)
     if stored.is_read_in_pieces(case.problem.reader):
         return "No chunk cache helps: the chunks are not compressed, and read piece by piece."
-    if loads <= 1.1 * chunks:
+    if loads <= worth.ONCE * chunks:
         return (
             "No larger chunk cache helps: with the default one, these reads decode each chunk "
             "about once already."
@@ -357,7 +357,7 @@ def _reason(case: Case, advice: Advice) -> str:
         what = [*_gains(advice, writes=False), *_gains(advice, writes=True)]
         if advice.present_nbytes:
             share = advice.best_nbytes / advice.present_nbytes
-            if not 0.95 < share < 1.05:
+            if not 1 / worth.SMALLER < share < worth.SMALLER:
                 more = "more" if share > 1 else "less"
                 what.append(f"takes {abs(share - 1):.0%} {more} space")
         parts.append(f"For {advice.reader}, {advice.best} {joined(what) or 'suits better'}.")
@@ -402,7 +402,7 @@ def _why(case: Case, advice: Advice) -> str:
         loads = (then.loads, now.loads)
         reads = pattern.operations or 1
         nbytes = [n * math.prod(c) * itemsize / reads for n, c in zip(loads, sides, strict=True)]
-        if nbytes[0] > 1.2 * nbytes[1] and advice.best.filters != "none":
+        if nbytes[0] > worth.DECODED * nbytes[1] and advice.best.filters != "none":
             whom = "One read" if pattern.operations else "All reads"
             return (
                 f"{whom} of '{printable(pattern.name)}' then decode{'s' * (whom == 'One read')} "
@@ -465,7 +465,7 @@ def _beside_the_rule(case: Case, best: Layout) -> str | None:
             return None
         other = min(measured, key=lambda one: problem.score(case.figures(one)))
         times = case.figures(other)[0] / max(1e-12, case.figures(best)[0])
-        if times < worth.STATED:
+        if times < worth.STATED or not _is_faster(case, best, other):
             return None
         kept = "inspect and fix take what was measured from now on"
         if not case.stated or not case.wishes.is_usual:
@@ -517,15 +517,14 @@ def _notes(case: Case, best: Layout) -> list[str]:
         notes.append(
             f"{counted(len(case.proof.failed), 'layout')} could not be measured within the budget."
         )
-    ours = case.proof.ours
-    if ours and case.timings:
-        theirs = case.timings[case.present]
-        theirs_s = sum(theirs[name].median for name in ours if name in theirs)
-        gain = theirs_s / max(1e-12, sum(one.median for one in ours.values()))
-        if gain >= worth.PROGRAM:
+    known = case.proof.samples.get(case.present, {}), case.proof.ours_samples
+    theirs, ours = (sums(one, case.asked) for one in known)
+    if theirs and ours and case.timings:
+        found = verdict(theirs, ours, worth.PROGRAM)
+        if found.word == "faster":
             notes.append(
                 "Without any change to the file, chunkwise.open reads these patterns "
-                f"{format_ratio(gain)} as fast (measured)."
+                f"{format_ratio(1 / found.ratio)} as fast (measured)."
             )
     if case.problem.storage is not None:
         notes.append(

@@ -115,6 +115,7 @@ class Proof:
     # What chunkwise takes for each pattern of the present layout.
     ours: dict[str, Timing] = field(default_factory=dict)
     failed: dict[Layout, str] = field(default_factory=dict)  # Why layouts could not be measured
+    ours_samples: dict[str, tuple[float, ...]] = field(default_factory=dict)  # As `samples`
 
 
 def part_nbytes(budget_s: float) -> int:
@@ -248,6 +249,7 @@ def measure(
                 proof.failed[layout] = str(cell.problem.error)
         elif is_ours:
             proof.ours[one.pattern.name] = timing
+            proof.ours_samples[one.pattern.name] = samples
         else:
             proof.timings.setdefault(layout, {})[one.pattern.name] = timing
             proof.samples.setdefault(layout, {})[one.pattern.name] = samples
@@ -425,9 +427,8 @@ def figures(outcome: Outcome, proof: Proof, asked: Sequence[Asked]) -> tuple[flo
     return read_s, write_s, nbytes
 
 
-def sums(proof: Proof, layout: Layout, asked: Sequence[Asked]) -> list[float]:
+def sums(known: Mapping[str, Sequence[float]], asked: Sequence[Asked]) -> list[float]:
     """Add up the patterns that read, repeat by repeat, each as often as its weight says."""
-    known = proof.samples.get(layout, {})
     chosen = [
         (one.pattern.weight, known.get(one.pattern.name, ()))
         for one in asked

@@ -386,6 +386,7 @@ def joined(first: Proof, last: Proof) -> Proof:
         {**first.samples, **last.samples},
         {**first.ours, **last.ours},
         {**first.failed, **last.failed},
+        {**first.ours_samples, **last.ours_samples},
     )
 
 

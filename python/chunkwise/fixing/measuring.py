@@ -20,7 +20,7 @@ from chunkwise.inspection.promise import promised_s
 from chunkwise.measure.planning import trial_of
 from chunkwise.measure.schedule import measure_in_worker
 from chunkwise.measure.target import look
-from chunkwise.measure.verdict import spread
+from chunkwise.measure.verdict import spread, verdict
 from chunkwise.model.readers import Reader, this_process
 from chunkwise.names import printable
 from chunkwise.patterns import Access, as_pattern, as_stated, done, parse, whole
@@ -204,7 +204,7 @@ class Measured:
             after = self._done.get((number, "after"), [])
             of_one = question.promised.of_one_read
             totals = [
-                [s for one in each if (s := one.mean_s if of_one else one.total_s) is not None]
+                [s for one in each if (s := one.mean_s if of_one else one.total_s)]
                 for each in (before, after)
             ]
             if number in self._reasons or not all(totals):
@@ -217,6 +217,7 @@ class Measured:
                     question.promised,
                     before=spread(totals[0]),
                     after=spread(totals[1]),
+                    verdict=verdict(totals[0], totals[1]).word,
                     repeats=min(map(len, totals)),
                     estimated=any(one.extrapolated for one in (*before, *after)),
                 )

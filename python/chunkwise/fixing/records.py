@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from chunkwise.fixing.choose import Change
 from chunkwise.inspection.records import plain
-from chunkwise.measure.verdict import Spread
+from chunkwise.measure.verdict import Spread, Word
 from chunkwise.model.layout import FileLayout
 from chunkwise.repacking.records import Summary
 
@@ -47,6 +47,9 @@ class Gain:
     before, after
         Seconds as measured: median, lowest and highest of the repeats;
         None if they were not measured.
+    verdict
+        What the judge of repeats says (`chunkwise.measure.verdict`): after is ``faster`` or
+        ``slower`` than before, ``same``, or it ``cannot tell``; None if they were not measured.
     repeats
         How often each was measured.
     estimated
@@ -62,6 +65,7 @@ class Gain:
     promised_after_s: float | None
     before: Spread | None = None
     after: Spread | None = None
+    verdict: Word | None = None
     repeats: int = 0
     estimated: bool = False
     reason: str | None = None

@@ -174,6 +174,7 @@ def _figures(gain: Gain, measured: bool) -> str:
     spread = ""
     if gain.repeats > 1 and lowest is not None and highest is not None:
         spread = f" [{format_speed(lowest)}, {format_speed(highest)}]"
+    spread += " ?" * (gain.verdict == "cannot tell")
     speed = "-" if gain.times is None else format_speed(gain.times)
     return f"{before:>9} {after:>9}  {speed + spread:13}  {promised}"
 
@@ -194,6 +195,8 @@ def _how(fixed: Fixed) -> Iterator[str]:
     said = f"medians of {min(repeats)}, measured {turns}; in brackets the least and the most"
     if any(gain.estimated for gain in fixed.gains):
         said += "; ~ is estimated from a part"
+    if any(gain.verdict == "cannot tell" for gain in fixed.gains):
+        said += "; ? cannot tell: repeats are too few, or differ by as much"
     yield from wrapped(said, "  ")
 
 

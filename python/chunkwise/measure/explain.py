@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.measure.results import Advice, Cell, Results
 from chunkwise.measure.target import Target
 from chunkwise.measure.variants import Variant, stored, suitable_chunks
+from chunkwise.measure.verdict import Word, verdict
 from chunkwise.memory import free_nbytes
 from chunkwise.model import worth
 from chunkwise.model.chunk_cache import FEWEST_SLOTS
@@ -60,7 +62,7 @@ def verified(cause: Cause, results: Results, main: Variant) -> Cause:
         and cell.total_s
     ]
     best = min(rivals, key=total, default=None)
-    if best is None or best.variant is None or total(worst) < worth.NOTICED * total(best):
+    if best is None or best.variant is None or not is_faster(best, worst, worth.NOTICED):
         return cause
     target, variant = results.file, best.variant
     effect = f"{faster(worst, best)}, stored as {variant}"
@@ -76,6 +78,16 @@ def faster(slow: Cell, fast: Cell) -> str:
     estimated = slow.extrapolated or fast.extrapolated
     how = "estimated from a part of the reads" if estimated else "measured"
     return f"{how}: all reads of '{slow.access.name}' {'~' * estimated}{ratio} as fast"
+
+
+def is_faster(fast: Cell, slow: Cell, least: float) -> bool:
+    """Whether the judge of repeats is sure that it is more than so many times as fast."""
+    return judged(slow, fast, least) == "faster"
+
+
+def judged(base: Cell, other: Cell, threshold: float) -> Word:
+    """Ask the judge of repeats whether the other one is faster or slower."""
+    return verdict(base.worked_s, other.worked_s, threshold).word
 
 
 def total(cell: Cell) -> float:
@@ -162,7 +174,7 @@ def _explain(results: Results) -> Cause | None:
         return _decoded_again(slow)
     alike = [cell for cell in cells if _reader(cell) == _reader(slow.cell)]
     best = min(alike, key=total)
-    if total(slow.cell) >= worth.NOTICED * total(best):
+    if is_faster(best, slow.cell, worth.NOTICED):
         each = slow.cell.spread(lambda m: m.mean_s)
         call = slow.cell.spread(lambda m: m.median_s)
         # If a few reads decode and many others do not, the mean is no call's cost.
@@ -275,22 +287,26 @@ class Slow:
             for cell in self.results.cells
             if (cell.reader, cell.access) == (self.cell.reader, self.cell.access)
             and cell.total_s
-            and total(self.cell) >= worth.MUCH * cell.total_s
+            and is_faster(cell, self.cell, worth.MUCH)
         ]
         return min(cells, key=lambda cell: _in_force(cell).cache_nbytes, default=None)
 
     @cached_property
-    def fastest(self) -> tuple[float, Cell | None]:
-        """How much faster the fastest of chunkwise's is, and that one."""
-        gains = [
-            (total(self.cell) / cell.total_s, cell)
+    def fastest(self) -> Cell | None:
+        """The fastest of chunkwise's."""
+        cells = [
+            cell
             for cell in self.results.cells
             if cell.reader not in WITH_LIBRARY_CACHE
             and cell.total_s
             and cell.access == self.cell.access
             and (cell.reader in COMPILED) == (self.cell.reader in COMPILED)
         ]
-        return max(gains, key=lambda found: found[0], default=(0.0, None))
+        return min(cells, key=total, default=None)
+
+    def gains(self, least: float) -> bool:
+        """Whether chunkwise was measured to be more than so many times as fast."""
+        return self.fastest is not None and is_faster(self.fastest, self.cell, least)
 
     @property
     def is_kept(self) -> bool:
@@ -539,12 +555,11 @@ def _no_slow_pattern(slow: Slow) -> Cause:
 
 def _instead(cause: Cause, slow: Slow) -> Cause:
     """Offer chunkwise in the place of a copy of the file, if it was measured to gain much."""
-    gain, cell = slow.fastest
-    if gain >= worth.NOTICED:
-        if slow.is_kept and (gain >= worth.MUCH or not cause.remedies):
+    if slow.gains(worth.NOTICED):
+        if slow.is_kept and (slow.gains(worth.MUCH) or not cause.remedies):
             return replace(cause, remedies=slow.natively, effect=_measured(slow))
         return _beside(cause, slow)
-    if cell is None and not cause.remedies and cause.effect and slow.is_kept:
+    if slow.fastest is None and not cause.remedies and cause.effect and slow.is_kept:
         effect = f"{cause.effect}; chunkwise was not measured here"
         return replace(cause, remedies=slow.natively, effect=effect)
     return cause
@@ -552,7 +567,7 @@ def _instead(cause: Cause, slow: Slow) -> Cause:
 
 def _beside(cause: Cause, slow: Slow) -> Cause:
     """Add to a remedy what chunkwise was measured to gain without it."""
-    if slow.fastest[0] < worth.NOTICED:
+    if not slow.gains(worth.NOTICED):
         return cause
     said = f"by chunkwise.open, {_measured(slow)}"
     return replace(cause, effect=f"{cause.effect}; {said}" if cause.effect else said)
@@ -560,7 +575,7 @@ def _beside(cause: Cause, slow: Slow) -> Cause:
 
 def _measured(slow: Slow) -> str:
     """Say how much faster chunkwise reads the pattern; it was measured."""
-    cell = slow.fastest[1]
+    cell = slow.fastest
     assert cell is not None
     said = faster(slow.cell, cell)
     first, first_here = (c.spread(lambda m: m.first_s) for c in (slow.cell, cell))
@@ -570,16 +585,22 @@ def _measured(slow: Slow) -> str:
     return said
 
 
+# What is said of chunkwise where the judge does not find it faster.
+_LITTLE: Final = {
+    "slower": "chunkwise is slower here",
+    "same": "chunkwise makes little difference",
+    "cannot tell": "whether chunkwise is faster cannot be told from so few or unlike repeats",
+}
+
+
 def _with_gain(cause: Cause, slow: Slow) -> Cause:
     """Say chunkwise's gain at the slowest pattern, or that there is none."""
-    gain, cell = slow.fastest
+    cell = slow.fastest
     if cell is None:
         return cause
-    measured = faster(slow.cell, cell)
-    if gain < 1 / worth.MEASURED:
-        effect = f"nothing needs a change; chunkwise is slower here ({measured})"
-    elif gain < worth.MEASURED:
-        effect = f"nothing needs a change; chunkwise makes little difference ({measured})"
+    measured, word = faster(slow.cell, cell), judged(slow.cell, cell, worth.MEASURED)
+    if word != "faster":
+        effect = f"nothing needs a change; {_LITTLE[word]} ({measured})"
     elif slow.is_kept:
         return replace(cause, remedies=slow.natively, effect=measured)
     else:

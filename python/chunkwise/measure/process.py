@@ -1,14 +1,18 @@
 """How is a program started, timed, watched and ended?
 
 Everything that is measured in a process of its own is started here: bench's trials, programs as
-their users start them, and, behind a launcher, ranks of MPI.
+their users start them, readers that wait for their turns, and, behind a launcher, ranks of MPI.
+`trace` starts its program itself: the terminal is that program's own, Ctrl-C too, and nothing
+times it from outside.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
+import selectors
 import signal
 import subprocess
 import sys
@@ -16,7 +20,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Any, Final
 
 from chunkwise.trials.environment import usable_cpus
 
@@ -170,3 +174,43 @@ def busy_s() -> float | None:
         return (user + nice + system + sum(rest)) / os.sysconf("SC_CLK_TCK")
     except (AttributeError, OSError, ValueError):  # Wine shows Linux's /proc, and has no sysconf
         return None
+
+
+class Waiting:
+    """A process that waits for its turn, and answers each line with one of JSON."""
+
+    def __init__(self, command: Sequence[str], log: IO[str], patience_s: float) -> None:
+        self.busy = Share()  # What other programs did while it answered
+        self._patience_s = patience_s
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
+        )
+
+    def answer(self) -> dict[str, Any]:
+        """Wait for the next answer; ``{"failed": why}`` if none comes."""
+        assert self._process.stdout is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            if not selector.select(self._patience_s):
+                return {"failed": f"no answer for {self._patience_s:.0f} s"}
+        line = self._process.stdout.readline()
+        if not line:
+            return {"failed": f"ended with code {self._process.wait()}"}
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+    def ask(self) -> dict[str, Any]:
+        """Ask once, and wait for the answer."""
+        assert self._process.stdin is not None
+        begun, clock = look(self._process.pid), time.perf_counter()
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write("\n")
+            self._process.stdin.flush()
+        answer = self.answer()
+        self.busy.add(begun, look(self._process.pid), time.perf_counter() - clock)
+        return answer
+
+    def end(self) -> None:
+        """End the process, whatever it does."""
+        with contextlib.suppress(BrokenPipeError), self._process:
+            self._process.kill()

@@ -14,6 +14,7 @@ from chunkwise.cells import Hung
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.measure.axes import AXES
 from chunkwise.measure.results import Cell, Results, standard_of
+from chunkwise.model import worth
 from chunkwise.names import printable
 from chunkwise.patterns.pattern import Access
 from chunkwise.trials.breakdown import Breakdown
@@ -206,7 +207,6 @@ _LONGEST_TITLE = 32
 _FURTHER_WIDTH = 9
 # Less is what libraries and the interpreter differ by.
 _NOTICED_NBYTES: Final = 16 << 20
-_NOTICED_TIMES: Final = 1.25
 # A smaller share of a file's size is a difference of metadata.
 _NOTICED_SHARE: Final = 0.01
 
@@ -399,7 +399,7 @@ def _memory_differs(cells: Sequence[Cell]) -> bool:
     if len(known) < 2:
         return False
     least, most = min(known), max(known)
-    return most - least >= _NOTICED_NBYTES and most >= _NOTICED_TIMES * least
+    return most - least >= _NOTICED_NBYTES and most >= worth.MEMORY * least
 
 
 def _files_differ(cells: Sequence[Cell]) -> bool:

@@ -5,6 +5,7 @@ times as long as the others.  So: logarithms; medians; a spread in which no sing
 counts for more than three times the usual deviation.  Three repeats that
 happen to agree do not make a quiet machine, so a few repeats of a usual spread are added
 for the calculation.  The result is an interval for the ratio, which gives the verdict.
+Whoever says that something was measured to be faster asks here.
 
 ``scripts/verdict_errors.py`` counts how often this is wrong, and how often it says the
 same twice; docs/compare.md has its figures.
@@ -19,12 +20,12 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from chunkwise.errors import UsageError
+from chunkwise.model import worth
 
 Word = Literal["slower", "faster", "same", "cannot tell"]
 
-# Less than this is no difference: from one hour to the next, the same program on the same
-# machine differs by more than 10 percent too often.
-THRESHOLD: Final = 1.25
+# Less than this is no difference.
+THRESHOLD: Final = worth.DIFFERENT
 # Of the interval.  Each side of it is wrong once in twenty times.
 CONFIDENCE: Final = 0.90
 # Fewer repeats do not show their spread, so a ratio must be beyond this.
@@ -77,6 +78,14 @@ class Verdict:
     # hundred would be needed: the ratio is about the threshold.
     repeats: int | None = None
     fastest: float | None = None  # The fastest repeat of the other to the fastest of the base
+
+    def reaches(self, least: float) -> bool | None:
+        """Tell whether the ratio is at least so much; None if the repeats allow either."""
+        low = self.ratio / FACTOR_OF_FEW if self.low is None else self.low
+        high = self.ratio * FACTOR_OF_FEW if self.high is None else self.high
+        if low >= least:
+            return True
+        return False if high < least else None
 
     def held_back(self, threshold: float) -> Literal["fastest", "waiting"] | None:
         """Say what keeps a verdict from being certain although its interval is."""

@@ -14,8 +14,18 @@ MEASURED: Final = 1.2
 STATED: Final = 1.1
 # The same for bytes in the file, which are better known than seconds.
 SMALLER: Final = 1.05
+# The judge of repeats (`measure.verdict`) sees no smaller difference unless it is asked to: from
+# one hour to the next, the same program on the same machine differs by more than 10 percent too
+# often.
+DIFFERENT: Final = 1.25
 # By the model alone, which errs: less is not worth a copy of the file.
 MODELLED: Final = 1.25
+# By the model, what reads decode: by less, not the chunks make the difference, but the filter.
+DECODED: Final = 1.2
+# Reads that decode each chunk so many times decode it about once: no cache helps.
+ONCE: Final = 1.1
+# By the model, of chunk caches: the smallest that is so nearly as good as the best one is taken.
+AS_GOOD: Final = 1.05
 # By the model, for a program that has to be changed to set a cache, or to call chunkwise.
 PROGRAM: Final = 1.3
 # What a reader notices without a clock: chunks that are decoded twice, reads that take twice as
@@ -26,6 +36,8 @@ MUCH: Final = 5.0
 # By the model, of a way of reading that fits a dataset and that nobody stated: what takes longer
 # than this share of before stops a change.
 HARMLESS: Final = 1 / 0.95
+# Of the memory that trials take: less is what libraries and the interpreter differ by.
+MEMORY: Final = 1.25
 # The largest chunk cache to advise for one dataset: more memory than that is a program's own
 # decision.
 LARGEST_CACHE_NBYTES: Final = 512 << 20

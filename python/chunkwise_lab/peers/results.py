@@ -18,7 +18,10 @@ VERSION: Final = 1
 # So near to what the machine allows counts as reaching it.
 AT_LIMIT: Final = 1 / 1.15
 
-# ``cannot tell``: the median is short of the target, and the spread allows that it is reached;
+# Of figures that are counted, each run has the same: no repeats are needed to be sure.
+COUNTED: Final = ("bytes", "rounds")
+
+# ``cannot tell``: the spread allows that the target is reached, and that it is not;
 # ``at the limit``: the target is beyond what the machine allows, by the limit measured in the same
 # run, and chunkwise is within 15% of that; ``no figure``: one of both has none.
 Word = Literal["reached", "cannot tell", "not reached", "at the limit", "no figure"]
@@ -102,7 +105,10 @@ def judged(result: Result, target: Goal) -> dict[str, Any]:
     allowed = None
     if best is not None and not theirs.reader.limit:
         allowed = spread(theirs.values).median / best
-    word = _word(ratio.ratio >= target.value, (ratio.high or 0.0) >= target.value)
+    reached = ratio.reaches(target.value)
+    if result.comparison.unit in COUNTED:
+        reached = ratio.ratio >= target.value
+    word = _word(reached is True, reached is not False)
     beyond = allowed is not None and allowed < target.value
     if word != "reached" and beyond and allowed is not None and ratio.ratio >= allowed * AT_LIMIT:
         word = "at the limit"

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import IO, Any
 
-from chunkwise.measure.process import Share
+from chunkwise.measure.process import Share, Waiting
 from chunkwise_lab.checkout import ROOT
 from chunkwise_lab.peers.spec import SUBJECT, Comparison, Reader
-from chunkwise_lab.turns import Waiting, in_turns
+from chunkwise_lab.turns import in_turns
 
 LIMITS = ROOT / "target/release/examples/limits"
 FEWEST = 3

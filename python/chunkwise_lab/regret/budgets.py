@@ -7,16 +7,16 @@ without what earlier runs have kept.  For `advise` the machine is measured befor
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import h5py
 import numpy as np
+
+from chunkwise_lab.regret.reading import succeeded
 
 # What a command may take over its budget; and a plan, of the processor time of `inspect`.
 OVER: Final = 1.15
@@ -64,16 +64,11 @@ def _write(path: Path, datasets: int, chunks: tuple[int, ...], times: int = 1) -
 
 def _taken(kept: Path, *words: str) -> tuple[float, float]:
     """Return seconds of processors, and of the clock, that a command takes."""
-    before, begun = os.times(), time.monotonic()
-    subprocess.run(
-        [sys.executable, "-m", "chunkwise", *words],
-        check=True,
-        capture_output=True,
-        env={**os.environ, "XDG_CACHE_HOME": str(kept)},
+    before = sum(os.times()[2:4])
+    done = succeeded(
+        [sys.executable, "-m", "chunkwise", *words], environment={"XDG_CACHE_HOME": str(kept)}
     )
-    took_s, after = time.monotonic() - begun, os.times()
-    used = (after.children_user, after.children_system)
-    return sum(used) - before.children_user - before.children_system, took_s
+    return sum(os.times()[2:4]) - before, done.elapsed_s
 
 
 def _line(what: str, limit_s: float, took_s: float) -> str:

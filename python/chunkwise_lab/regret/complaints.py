@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +26,14 @@ from chunkwise.fixing.records import Fixed
 from chunkwise.grammar import format_shape, parse_size
 from chunkwise.names import printable
 from chunkwise.patterns import as_stated, parse
-from chunkwise_lab.regret.reading import Cost, by_chunkwise, by_h5py, compare, selections
+from chunkwise_lab.regret.reading import (
+    Cost,
+    by_chunkwise,
+    by_h5py,
+    compare,
+    selections,
+    succeeded,
+)
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -218,7 +224,7 @@ def _traced(path: Path, folder: Path, reads: Sequence[Sequence[Any]]) -> str:
     ]
     trace = ["-m", "chunkwise", "trace", "--observe-only", "-o", str(record), "--"]
     program = [sys.executable, "-c", _PROGRAM, str(path), json.dumps(few)]
-    subprocess.run([sys.executable, *trace, *program], check=True, capture_output=True)
+    succeeded([sys.executable, *trace, *program])
     found = json.loads(record.read_text())["found"]
     return "" if found is None else str(found["code"])
 

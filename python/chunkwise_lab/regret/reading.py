@@ -1,7 +1,9 @@
 """How much processor time do the same reads take of a file before and after a change?
 
 Both files are read in turns, opened anew each time, and the shortest time counts: what other
-programs of the machine do can only add to it.
+programs of the machine do can only add to it.  Harm is looked for: what seems slower by a
+twentieth counts, of which the judge of repeats (`chunkwise.measure.verdict`) would mostly say
+`cannot tell`.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any, Final
 import h5py
 
 import chunkwise
+from chunkwise.measure.process import Ended, finished
 from chunkwise.patterns import Access
 from chunkwise.trials.unions import Index, index_of
 
@@ -56,6 +59,14 @@ def by_h5py(**cache: Any) -> Open:
 def by_chunkwise(path: Path) -> Any:
     """Open as chunkwise does."""
     return chunkwise.open(path)
+
+
+def succeeded(command: Sequence[str], **options: Any) -> Ended:
+    """Run a program to its end, which must be a good one."""
+    done = finished(command, **options)
+    if done.returncode:
+        raise RuntimeError(f"{command[0]} {done.how}")
+    return done
 
 
 def selections(access: Access, shape: Sequence[int]) -> list[Index]:
