@@ -71,6 +71,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
 
     # Finding -------------------------------------------------------------------------
 
+    # Any: of a union with Group, type checkers would refuse ``f["x"][i]``.
     def __getitem__(self, name: str | bytes | h5py.Reference) -> Any:
         """Return the object `name`: a name, a path, or a reference.
 

@@ -691,7 +691,7 @@ class Kept:
         return super().__repr__().replace("HDF5", "chunkwise", 1)
 
     @property
-    def file(self) -> Any:
+    def file(self) -> h5py.File:
         """The file that holds it."""
         return self._file_of(self._id if home_of(self) is None else self)
 
