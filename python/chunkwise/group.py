@@ -570,7 +570,7 @@ def _members(group: Group) -> Iterator[tuple[Any, Any]]:
 
 @contextlib.contextmanager
 def _told(where: str, doing: str) -> Iterator[None]:
-    """Name the object in the error about what cannot be done."""
+    """Name the object in the error of a failed operation."""
     try:
         yield
     except HDF5_ERRORS as error:

@@ -72,7 +72,7 @@ Exit code:
     multiple=True,
     help="Leave out the findings of a code, as if there were none; may be repeated.",
 )
-@for_option("Who will read the file, by chunk cache and filters")
+@for_option("The program that will read the file: its chunk cache and filters count")
 @click.option(
     "--access",
     multiple=True,

@@ -34,7 +34,9 @@ Examples:
     metavar="SIZE",
     help="Most bytes of decoded chunks that are kept, as in 1GiB.",
 )
-@click.option("--report", is_flag=True, help="Say at the end who read what.")
+@click.option(
+    "--report", is_flag=True, help="Say at the end which reads chunkwise did, and which HDF5."
+)
 @click.option(
     "--report-to",
     type=click.Path(dir_okay=False),

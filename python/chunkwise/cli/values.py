@@ -129,7 +129,7 @@ latency_option = click.option(
     "--latency",
     "latency_s",
     type=DURATION,
-    help="Of a URL: say how long it takes where an answer begins after this time, as in 50ms.  "
+    help="For a URL: estimate the time if each answer begins after this time, as in 50ms.  "
     "[default: as measured]",
 )
 

@@ -72,7 +72,7 @@ class FileSummary:
 
     @property
     def severity(self) -> Severity | None:
-        """The worst that counts; a file that cannot be opened has it as its finding."""
+        """The highest severity among the findings; for an unreadable file, that of its error."""
         return None if self.worst is None else self.worst.severity
 
 

@@ -63,7 +63,7 @@ def _type(sample: Sample) -> str:
 @click.option("--shape", help="Shape of the array, as in 60x200x200.")
 @click.option("--chunk", help="Shape of a chunk, or auto (about 1 MiB), or contiguous.")
 @click.option("--filter", "filters", help="Filters, as in none, deflate:6, shuffle+zstd:3.")
-@click.option("--resolution", help="Of occam: 1, 1/4 or 1/12 (of a degree).")
+@click.option("--resolution", help="For occam: 1, 1/4 or 1/12 (of a degree).")
 @click.option("--seed", type=int, default=0, show_default=True, help="Another seed, other data.")
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
 @click.option(
