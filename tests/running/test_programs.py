@@ -271,7 +271,7 @@ def test_a_program_without_hdf5_is_said_to_be_one(tmp_path: Path) -> None:
 
 def test_variables_for_batch_scripts(field: Path, tmp_path: Path) -> None:
     require_tool("h5dump")
-    command = " ".join(CHUNKWISE) + " run --env --report-to report --threads 1 --cache 1MiB"
+    command = " ".join(CHUNKWISE) + " run --env --report-to report --threads 1 --keep 1MiB"
     done = subprocess.run(
         ["sh", "-c", f'eval "$({command})"; h5dump -d /x {field} >/dev/null; env'],
         cwd=tmp_path, capture_output=True, text=True, env=dict(os.environ, LD_PRELOAD=""),

@@ -84,9 +84,10 @@ def test_results_of_folders_and_several_files_go_into_a_folder(
 def test_former_spellings_say_the_new_one(source: Path, tmp_path: Path) -> None:
     result = run("bench", source, "t", "--access", "all", "--seconds", "1s", "--json")
     assert "--seconds is now --budget" in result.stderr
-    result = run("run", "--env", "--cache", "3MiB")
-    assert "--cache is now --memory" in result.stderr
-    assert "CHUNKWISE_CACHE_NBYTES=3145728" in result.stdout
+    for former in ("--cache", "--memory"):
+        result = run("run", "--env", former, "3MiB")
+        assert f"{former} is now --keep" in result.stderr
+        assert "CHUNKWISE_CACHE_NBYTES=3145728" in result.stdout
     for words in (("view", source, "--save", "x.txt"), ("inspect", source, "--html", "x.txt")):
         refused = CliRunner().invoke(cli, [str(word) for word in words])
         assert f"{words[2]} is now --output" in refused.stderr
@@ -110,9 +111,10 @@ def test_each_option_has_one_meaning_in_all_commands() -> None:
     assert not spelled.get("--seconds", set()) & of_product
     writers = {"repack", "fix", "trace", "index", "view", "inspect", "sample"}
     assert spelled["-o"] == spelled["--output"] >= writers
-    # libhdf5's chunk cache is one thing, and the memory of this process another.
+    # libhdf5's chunk cache, the memory of this process, and decoded chunks are three things.
     assert spelled["--cache"] == {"bench", "view"}
-    assert spelled["--memory"] >= {"repack", "fix", "run"}
+    assert spelled["--memory"] == {"repack", "fix"}
+    assert spelled["--keep"] == {"run"}
     assert spelled["--for"] >= {"inspect", "advise", "fix", "repack"}
 
 
