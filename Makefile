@@ -70,7 +70,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 RUST := $(shell find crates -name '*.rs' -o -name '*.c' -o -name Cargo.toml) Cargo.toml Cargo.lock rust-toolchain.toml
 PACKAGE := pyproject.toml constraints.txt
 
-.PHONY: demo test test-quick install tools check fuzz attack mpi test-mpi h5pys test-versions wheel wheel-arm wheels platforms wheel-windows smoke-windows test-windows smoke-arm test-arm smoke-musl sdist licences try-wheel release-check bench benchmarks studies docs bench-c readme lock clean dev test-python rust-test all-python
+.PHONY: demo test test-quick install tools check fuzz attack mpi test-mpi h5pys test-versions wheel wheel-arm wheels platforms wheel-windows smoke-windows test-windows smoke-arm test-arm smoke-musl sdist licences try-wheel release-check bench bench-matrix bench-cores bench-advice bench-peers limits benchmarks studies docs bench-c readme lock clean dev test-python rust-test all-python
 
 demo: install
 	$(BIN)/python examples/demo.py
@@ -330,35 +330,32 @@ $(VENV)/.peers: $(VENV)/.installed
 	    $(PIP) $$peer || echo "make bench: $$peer could not be installed"; done
 	touch $@
 
+# What ONLY names: the matrix, the cores, one of the benches of the advice, or groups of peers.
+ADVICE := advise budgets complaints fix model rule usual
+bench: bench-$(or $(filter matrix cores,$(ONLY)),$(if $(filter $(ADVICE),$(ONLY)),advice),peers)
+
 # Of all cases, those that are slower than h5py.
-ifeq ($(ONLY),matrix)
-bench: install
+bench-matrix: install
 	$(BIN)/python -m chunkwise_lab.matrix $(if $(CASES),--only "$(CASES)")
-else
+
 # As on a machine with more processors: chunks sleep instead of being decoded. Then: is that so?
-ifeq ($(ONLY),cores)
-bench: $(VENV)/.peers
-	cargo build --locked --quiet --release -p chunkwise-measure --example limits
+bench-cores: limits
 	cargo run --locked --quiet --release -p chunkwise-measure --features simulated \
 	    --example cores --target-dir target/simulated -- $(THREADS)
 	$(BIN)/python -m chunkwise_lab.peers.cores $(THREADS) $(if $(REPEAT),--repeat $(REPEAT)) \
 	    $(if $(FOLDER),--folder "$(FOLDER)")
-else
-# Of the advice, not of peers.
-ifneq ($(filter advise budgets complaints fix model rule usual,$(ONLY)),)
-bench: install
-	$(BIN)/python -m chunkwise_lab.regret $(ONLY)
-else
-bench: $(VENV)/.peers
-	cargo build --locked --quiet --release -p chunkwise-measure --example limits
-	$(BENCH)
-endif
-endif
-endif
 
-benchmarks: $(VENV)/.peers
-	cargo build --locked --quiet --release -p chunkwise-measure --example limits
+bench-advice: install
+	$(BIN)/python -m chunkwise_lab.regret $(ONLY)
+
+bench-peers: limits
+	$(BENCH)
+
+benchmarks: limits
 	$(BENCH) --docs docs/benchmarks.md
+
+limits: $(VENV)/.peers
+	cargo build --locked --quiet --release -p chunkwise-measure --example limits
 
 $(VENV)/.report: $(VENV)/.installed
 	$(PIP) plotly netCDF4

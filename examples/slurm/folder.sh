@@ -3,7 +3,8 @@
 #
 #     sbatch --array=0-99 folder.sh archive/ packed/ --filter shuffle+deflate:4
 #
-# and as many tasks as the folder has files, or fewer: each task takes every so-manieth file.
+# and as many tasks as the folder has files, or fewer: each task takes every Nth file, N being
+# the number of tasks.
 # Submitted again, after a time limit or a failure, it goes on with what is left.
 #SBATCH --job-name=repack
 #SBATCH --ntasks=1

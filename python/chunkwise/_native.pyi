@@ -655,6 +655,18 @@ class DatasetRecord(TypedDict):
     saved: tuple[SavedChunks, int, bool, int] | None
     external: Sequence[tuple[str, int, int]]  # Path, offset and bytes of the files of its data
 
+@type_check_only
+class ReadFigures(TypedDict):
+    """What reading a selection takes; see `chunkwise.selecting.explained.Explained`."""
+
+    chunks: int
+    missing_chunks: int
+    stored_nbytes: int
+    decoded_nbytes: int
+    selected_nbytes: int
+    decoded_blocks: int | None
+    blocks: int | None
+
 @final
 class Dataset:
     """An open dataset: its facts for the engine, or the reason why libhdf5 reads it."""
@@ -709,7 +721,7 @@ class Dataset:
         # Each part is where it begins in an element of the dataset, and in one of `dtype`, and how
         # many bytes are copied or between which types they are converted.  What no part fills is 0
         # in a new array, and stays in `out`.
-    def explain(self, selection: Selection) -> dict[str, int | None]: ...
+    def explain(self, selection: Selection) -> ReadFigures: ...
     def end_reads(self, wait: bool) -> None:
         """Begin no other read, and wait, if asked, for those of other threads: its file is closed.
 
@@ -739,11 +751,19 @@ def set_threads(threads: int | None) -> None:
     # ``SLURM_CPUS_PER_TASK`` and ``CHUNKWISE_THREADS`` allow.  Raises `UsageError` for less than
     # 1, or more than `MOST_THREADS`.
 
-def cache_stats() -> dict[str, int]:
+@type_check_only
+class CacheStats(TypedDict):
+    """What the cache of decoded chunks holds, and has done since the process started."""
+
+    held_nbytes: int
+    budget_nbytes: int  # At most so much is held
+    hits: int
+    misses: int
+    decoded: int  # Chunks, in part or whole, for the cache or past it
+    decoded_blocks: int  # Of chunks of which a part was decoded
+
+def cache_stats() -> CacheStats:
     """The cache of decoded chunks of this process."""
-    # ``held_nbytes`` of at most ``budget_nbytes``; since the process started, ``hits`` and
-    # ``misses``, the chunks ``decoded``, in part or whole, for the cache or past it, and
-    # ``decoded_blocks`` of those of which a part was.
 
 def cache_clear() -> None:
     """Let go of all chunks that the cache of this process keeps; what it has counted stays."""

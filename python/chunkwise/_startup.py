@@ -42,7 +42,7 @@ class _PatchingLoader:
 
 
 class _Waiting:
-    """Finds h5py as the other finders do, also for those who only ask whether it is there."""
+    """Finds h5py as the other finders do, also if a program only asks whether it is there."""
 
     def find_spec(self, fullname: str, *where: Any) -> ModuleSpec | None:
         if fullname != "h5py":

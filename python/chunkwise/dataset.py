@@ -327,8 +327,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         itemsize = self.dtype.itemsize
         if bound is not None:
             try:
-                figures: Any = bound.native.explain(selection)
-                plan.update(figures)
+                plan = {**plan, **bound.native.explain(selection)}
             except UnsoundIndexError:
                 binding.look_again(self)
                 return self._explain(selection)

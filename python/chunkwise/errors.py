@@ -13,7 +13,7 @@ import errno
 from functools import cache
 from typing import Any, ClassVar, TypeVar, cast
 
-from chunkwise.names import printable, without_secrets
+from chunkwise.names import hdf5_reason, printable, without_secrets
 from chunkwise.verdicts import Exit
 
 
@@ -234,6 +234,13 @@ def _both(kind: Any, builtin: Any, number: int | None) -> Any:
 
 def _remade(kind: Any, builtin: Any, number: int | None, args: tuple[Any, ...]) -> Any:
     return _both(kind, builtin, number)(*args)
+
+
+def reason_of(error: BaseException, where: str = "") -> str:
+    """Return what an error says, ours or h5py's, without `where` with which messages begin."""
+    if not isinstance(error, ChunkwiseError):
+        return hdf5_reason(error)
+    return str(error).removeprefix(f"{printable(where)}: ")
 
 
 def note(error: BaseException, text: str) -> None:

@@ -71,6 +71,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
 
     # Finding -------------------------------------------------------------------------
 
+    # Any: of a union with Group, type checkers would refuse ``f["x"][i]``.
     def __getitem__(self, name: str | bytes | h5py.Reference) -> Any:
         """Return the object `name`: a name, a path, or a reference.
 
@@ -569,7 +570,7 @@ def _members(group: Group) -> Iterator[tuple[Any, Any]]:
 
 @contextlib.contextmanager
 def _told(where: str, doing: str) -> Iterator[None]:
-    """Name the object in the error about what cannot be done."""
+    """Name the object in the error of a failed operation."""
     try:
         yield
     except HDF5_ERRORS as error:

@@ -46,7 +46,7 @@ _PATH = re.compile(r"/|%2[Ff]|\\/")
 _AT = ("@", "%40")
 _LAST_AT = re.compile(r".*(?:@|%40)")
 _AFTER = "\"'`),;:]}>\\"
-# A colon in a host, before what is no port: of a password that has a slash.
+# A colon that no port number follows: it belongs to a password with a slash.
 _NO_PORT = re.compile(r"^[^\[\]]*:(?!\d*$)")
 _SPACE = re.compile(r"\s")
 _SHELL_SPECIAL = "'\\"

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, NamedTuple, SupportsIndex
 from chunkwise import _native
 from chunkwise.errors import UsageError
 
-# What `chunkwise COMMAND --help` says about them.
+# What `chunkwise --help` says about them.
 HELP: Final = """\
 \b
 Environment (sizes as in 256MiB; see docs/memory.md):

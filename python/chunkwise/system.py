@@ -88,7 +88,7 @@ if sys.platform == "win32":
     _kernel.CreateFileW.restype = ctypes.c_void_p
 
     def _handle(name: str, access: int, making: int, attributes: int) -> int:
-        """Open what others may read, write, rename and remove meanwhile."""
+        """Open a file that other programs may read, write, rename and remove meanwhile."""
         share_all = 7
         made = _kernel.CreateFileW(name, access, share_all, None, making, attributes, None)
         if made is None or made == ctypes.c_void_p(-1).value:
@@ -137,7 +137,7 @@ if sys.platform == "win32":
         return 0
 
     def most_open_files() -> int | None:
-        """Give how many files the process may have open: as many as the C library numbers."""
+        """Return the limit of open files of the C library."""
         return 512
 
     def reopened(_: int, path: str) -> int:
@@ -167,7 +167,7 @@ if sys.platform == "win32":
             os.close(descriptor)
 
     def dress(descriptor: int, mode: int, owner: os.stat_result | None = None) -> None:
-        """Give an open file permissions, and an owner: the folder's say who may do what."""
+        """Do nothing: on Windows, permissions and owner come from the folder."""
 
     def set_modified(descriptor: int, modified_ns: int) -> None:
         """Set an open file's time of modification."""

@@ -47,7 +47,7 @@ SMOKE = (
     ("index", "b.h5", "-o", "b.json"),
     ("run", "--", PYTHON, "-c", "print(1)"),
     ("trace", "-o", "trace.json", "--", PYTHON, "-c", "print(1)"),
-    ("view", "a.h5", "--save", "view.html"),
+    ("view", "a.h5", "-o", "view.html"),
     ("study", "cris", "--only", "slots", "--repeat", "1", "-o", "study"),
     ("report", "study", "-o", "report.md"),
     ("mpi-check",),

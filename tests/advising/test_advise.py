@@ -25,7 +25,7 @@ from chunkwise.remedy.records import Present, under_filters
 from chunkwise.remedy.writers import writers
 from chunkwise.words import format_ratio
 from tests.advising.conftest import write_daily
-from tests.support.golden import assert_golden, mistakes
+from tests.support.golden import assert_golden, mistakes, steady
 from tests.support.processes import interrupted, ran
 
 MAP, SERIES = "map=1x40x60", "series=400x1x1"
@@ -295,6 +295,13 @@ def odd(daily: Path) -> Path:
 
 
 ACCESSES = ("1x2", "500x1x1", "row weight none", "row weight 0", "random:5 write")
+
+
+def test_the_page_before_there_is_a_file() -> None:
+    words = "--shape 120x400x600 --type f4 --access line:0 --for libhdf5-1.14"
+    answer, choices, _ = run(*words.split()).stdout.partition("the choices there are")
+    assert choices
+    assert_golden("advise", steady(answer))
 
 
 def test_mistakes_are_one_line(odd: Path, monkeypatch: pytest.MonkeyPatch) -> None:

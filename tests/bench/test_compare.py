@@ -228,6 +228,7 @@ def test_failures_and_estimates(write: Write) -> None:
 def test_json_has_what_the_table_has(write: Write) -> None:
     a = load(write("a.json", row(QUIET)))
     b = load(write("b.json", row(TWICE)))
+    assert_golden("compare", run("compare", "a.json", "b.json").out)
     found = json.loads(json.dumps(compare_render.as_json(judge(a, b))))
     assert (found["format"], found["version"]) == ("chunkwise-compare", 2)
     assert found["verdict"] == "slower"

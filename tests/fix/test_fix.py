@@ -41,6 +41,7 @@ from chunkwise.trials.trial import Measurement, Trial
 from tests.model.test_combined import of_many_kinds, virtual
 from tests.model.test_every_fix import CASES, each_case, nothing_lost
 from tests.support.commands import run
+from tests.support.golden import assert_golden, steady
 from tests.support.once import once
 
 ROOT = Path(__file__).parents[2]
@@ -175,6 +176,16 @@ def test_what_cannot_be_written_once_more_is_there_nevertheless(
     assert done.repacked is not None
     assert any("the disk is full" in one for one in done.repacked.warnings)
     nothing_lost(tmp_path / "a.h5", tmp_path / "b.h5")
+
+
+def test_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    maps(Path("a.nc"))
+    done = run("fix", "a.nc", "b.nc", "--access", "line:0", "--no-measure")
+    assert done.code == 0
+    said = re.sub(r" \(\d+% of the time\)", "", done.out)
+    said = re.sub(r"(?<=-> )\d+x\S+|\b\d[\d.,]*x(?!\d)", "N", said)
+    assert_golden("fix", steady(said, numbers=True))
 
 
 # --- what is left alone -----------------------------------------------------------------

@@ -8,7 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkwise.mpi.filesystems import FileSystem
+from chunkwise.mpi.ranks import Library
+from chunkwise_lab.mpi_check.check import Report, lines
 from chunkwise_lab.mpi_check.checks import SEVERITIES, Settings, warnings_for
+from chunkwise_lab.mpi_check.environment import Component, Libraries, Rank, Ranks
+from tests.support.golden import assert_golden
 
 # Against which there are only notes.
 GOOD = Settings(
@@ -26,6 +30,20 @@ GOOD = Settings(
 def codes(settings: Settings) -> dict[str, str]:
     # The worst of each.
     return {one.code: one.severity for one in reversed(warnings_for(settings))}
+
+
+def test_the_page() -> None:
+    mpi = Library("Open MPI", (5, 0, 11), "", "/usr/lib/libmpi.so.40")
+    ranks = tuple(Rank(n, "node1", (n,), 8 << 30, "") for n in range(4))
+    report = Report(
+        Libraries("4.1.0", mpi, "3.13.0", (1, 14, 6), "/usr/lib/libhdf5.so", True, mpi),
+        Ranks("mpirun of Open MPI 5 (prterun)", "multiple", ranks),
+        Component("ompio", "the default of Open MPI; OMPI_MCA_io is not set"),
+        GOOD.filesystem or FileSystem("", "", ""), "/scratch/out.h5", True,
+        tuple(warnings_for(replace(GOOD, hdf5=(1, 12, 1)))),
+    )  # fmt: skip
+    assert not report.failed
+    assert_golden("mpi-check", "\n".join(lines(report)))
 
 
 def test_nothing_is_said_of_good_settings() -> None:

@@ -18,6 +18,7 @@ import pytest
 from chunkwise.running import environment, program
 from tests.attack import preloaded
 from tests.support.everything import write_everything
+from tests.support.golden import assert_golden, steady
 from tests.support.tools import require_tool
 
 if not environment.LIBRARY.is_file():
@@ -261,6 +262,17 @@ def test_exit_code_and_signals_are_the_program_s(tmp_path: Path) -> None:
     assert killed.returncode == -signal.SIGTERM
 
 
+def test_what_a_run_reports(field: Path) -> None:
+    script = "import h5py; f = h5py.File('field.h5'); [f[name][...] for name in ('x', 'scalar')]"
+    done = subprocess.run(
+        [*CHUNKWISE, "run", "--report", "--", sys.executable, "-c", script],
+        cwd=field.parent, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "")
+    said = done.stderr.replace(sys.executable, "python")
+    assert_golden("run", steady(re.sub(r"process \d+", "process N", said)))
+
+
 def test_a_program_without_hdf5_is_said_to_be_one(tmp_path: Path) -> None:
     done = subprocess.run(
         [*CHUNKWISE, "run", "--report", "--", "ls"], cwd=tmp_path, capture_output=True, text=True
@@ -271,7 +283,7 @@ def test_a_program_without_hdf5_is_said_to_be_one(tmp_path: Path) -> None:
 
 def test_variables_for_batch_scripts(field: Path, tmp_path: Path) -> None:
     require_tool("h5dump")
-    command = " ".join(CHUNKWISE) + " run --env --report-to report --threads 1 --cache 1MiB"
+    command = " ".join(CHUNKWISE) + " run --env --report-to report --threads 1 --keep 1MiB"
     done = subprocess.run(
         ["sh", "-c", f'eval "$({command})"; h5dump -d /x {field} >/dev/null; env'],
         cwd=tmp_path, capture_output=True, text=True, env=dict(os.environ, LD_PRELOAD=""),

@@ -7,7 +7,9 @@ After a change of words, write them anew and look at what differs:
 """
 
 import os
+import re
 import shlex
+import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,8 @@ from chunkwise.errors import ChunkwiseError
 from tests.support.commands import run
 
 FOLDER = Path(__file__).parents[1] / "golden"
+# Times, sizes and rates, which differ between runs and versions of libraries.
+_MEASURED = re.compile(r"~?\d[\d.,]* ?(?:(?:bytes?|[kMGT]?B|[KMGT]iB)(?:/s)?|[nmu\u00b5]?s|min)\b")
 
 
 def assert_golden(name: str, *parts: str) -> None:
@@ -27,6 +31,16 @@ def assert_golden(name: str, *parts: str) -> None:
     if os.environ.get("GOLDEN") == "write":
         page.write_text(text, encoding="utf-8")
     assert text == page.read_text(encoding="utf-8"), f"GOLDEN=write writes {page} anew"
+
+
+def steady(text: str, folder: object = "\0", *, numbers: bool = False) -> str:
+    """Put N for what is measured, or all numbers but shapes, and fill each paragraph anew."""
+    text = _MEASURED.sub("N", text.replace(str(folder), "FOLDER"))
+    text = re.sub(r"\b\d[\d.,]*\b%?", "N", text) if numbers else text
+    return "\n\n".join(
+        textwrap.fill(" ".join(part.split()), 99, break_long_words=False, break_on_hyphens=False)
+        for part in text.strip().split("\n\n")
+    )
 
 
 def refused(call: Callable[[Any], object], asked: Iterable[Any]) -> str:

@@ -42,7 +42,7 @@ def test_a_page_is_saved_with_the_reads_of_a_trace(
     trace, page = tmp_path / "t.json", tmp_path / "page.html"
     read = traced(path, access=["24x1x1@walk"])
     trace.write_text(json.dumps({"version": 1, "processes": [], "datasets": [read]}))
-    run(path, "--trace", trace, "--save", page)
+    run(path, "--trace", trace, "-o", page)
     text = page.read_text("utf-8")
     found = re.search(r'id="saved">(.*?)</script>', text)
     assert found is not None
@@ -54,14 +54,14 @@ def test_a_page_is_saved_with_the_reads_of_a_trace(
     assert costs["reads"][0]["now"]["libhdf5_s"] > 0
     assert path.read_bytes() == before
     with pytest.raises(ChunkwiseError, match="exists"):
-        run(path, "--save", page)
+        run(path, "-o", page)
     assert page.read_text("utf-8") == text
-    run(path, "scalar", "--save", page, "--force")
+    run(path, "scalar", "-o", page, "--force")
     assert page.read_text("utf-8") != text
     with pytest.raises(ChunkwiseError, match=r"name it PAGE\.html"):
-        run(path, "--save", path)
+        run(path, "-o", path)
     with pytest.raises(ChunkwiseError, match="cannot be written"):
-        run(path, "--save", tmp_path / "nowhere" / "page.html")
+        run(path, "-o", tmp_path / "nowhere" / "page.html")
     with pytest.raises(ChunkwiseError, match="no dataset"):
         run(path, "nothing")
 
@@ -148,7 +148,7 @@ def test_what_cannot_be_drawn_or_tried_is_refused(
         ),
     )
     with pytest.raises(ChunkwiseError, match="none of the values"):
-        run(path, "cube", "--colour", "values", "--save", tmp_path / "page.html")
+        run(path, "cube", "--colour", "values", "-o", tmp_path / "page.html")
 
 
 def traced(path: Path, **more: Any) -> dict[str, Any]:
@@ -197,7 +197,7 @@ def test_a_trace_names_its_file_and_is_played(
     larger = session.film(words | {"cache": ["1000000"]})
     assert sum(frame[3] for frame in larger["frames"]) == 48
     page = tmp_path / "page.html"
-    run(trace, "--save", page)
+    run(trace, "-o", page)
     facts, saved = saved_of(page)
     assert facts["chosen"] == number
     assert saved["views"][str(number)]["reads"] == ["1x60x50@walk"]
@@ -219,7 +219,7 @@ def test_inspect_writes_the_page_with_its_findings(
         result = CliRunner().invoke(
             cli,
             [
-                "inspect", str(path), *words, "--json", "--no-sample", "--html", str(page),
+                "inspect", str(path), *words, "--json", "--no-sample", "-o", str(page),
                 "--force",
             ],
         )  # fmt: skip
@@ -233,7 +233,7 @@ def test_inspect_writes_the_page_with_its_findings(
         else:
             assert codes == [one["code"] for one in said["findings"]]
     with pytest.raises(ChunkwiseError, match="name it alone"):
-        cli.main(["inspect", str(path), str(path), "--html", str(page)], standalone_mode=False)
+        cli.main(["inspect", str(path), str(path), "-o", str(page)], standalone_mode=False)
 
 
 def test_the_address_is_printed_and_answers(path: Path) -> None:
@@ -243,5 +243,6 @@ def test_the_address_is_printed_and_answers(path: Path) -> None:
         address = process.stdout.readline().strip()
         with urllib.request.urlopen(address, timeout=60) as answer:
             assert b"chunkwise view" in answer.read()
+        assert_golden("view", re.sub(r":\d+/[^/]+/", ":PORT/TOKEN/", address))
         process.send_signal(2)
         assert process.wait(60) == 130

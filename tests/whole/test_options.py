@@ -16,6 +16,8 @@ from chunkwise.cli.values import shapes_listed
 from chunkwise.errors import ChunkwiseError
 from chunkwise.model.readability import PROGRAM_NAMES
 from chunkwise.model.readers import reader
+from chunkwise.viewing.costs import Tried
+from chunkwise.viewing.session import Session
 from tests.support.patience import patient_trials
 
 __all__ = ["patient_trials"]
@@ -82,9 +84,13 @@ def test_results_of_folders_and_several_files_go_into_a_folder(
 def test_former_spellings_say_the_new_one(source: Path, tmp_path: Path) -> None:
     result = run("bench", source, "t", "--access", "all", "--seconds", "1s", "--json")
     assert "--seconds is now --budget" in result.stderr
-    result = run("run", "--env", "--cache", "3MiB")
-    assert "--cache is now --memory" in result.stderr
-    assert "CHUNKWISE_CACHE_NBYTES=3145728" in result.stdout
+    for former in ("--cache", "--memory"):
+        result = run("run", "--env", former, "3MiB")
+        assert f"{former} is now --keep" in result.stderr
+        assert "CHUNKWISE_CACHE_NBYTES=3145728" in result.stdout
+    for words in (("view", source, "--save", "x.txt"), ("inspect", source, "--html", "x.txt")):
+        refused = CliRunner().invoke(cli, [str(word) for word in words])
+        assert f"{words[2]} is now --output" in refused.stderr
     program = [sys.executable, "-c", "import sys; assert sys.argv[1:] == ['--out', 'x']"]
     # What a program is given is not ours.
     result = run("trace", "-o", tmp_path / "t.json", "--", *program, "--out", "x")
@@ -103,10 +109,12 @@ def test_each_option_has_one_meaning_in_all_commands() -> None:
     of_product = {name for name in COMMANDS if name not in OF_THE_LAB}
     assert not spelled.get("--out")
     assert not spelled.get("--seconds", set()) & of_product
-    assert spelled["-o"] == spelled["--output"] >= {"repack", "fix", "trace", "index"}
-    # libhdf5's chunk cache is one thing, and the memory of this process another.
+    writers = {"repack", "fix", "trace", "index", "view", "inspect", "sample"}
+    assert spelled["-o"] == spelled["--output"] >= writers
+    # libhdf5's chunk cache, the memory of this process, and decoded chunks are three things.
     assert spelled["--cache"] == {"bench", "view"}
-    assert spelled["--memory"] >= {"repack", "fix", "run"}
+    assert spelled["--memory"] == {"repack", "fix"}
+    assert spelled["--keep"] == {"run"}
     assert spelled["--for"] >= {"inspect", "advise", "fix", "repack"}
 
 
@@ -168,6 +176,14 @@ def test_bench_takes_the_same_names_for_chunks_and_access(source: Path) -> None:
     )  # fmt: skip
     assert "chunks 40x2x100" in result.output
     assert "chunks 5x100x100" in result.output
+
+
+def test_view_takes_the_same_names_for_the_chunk_that_it_tries(source: Path) -> None:
+    session = Session.of(str(source), "t", tried=Tried(chunk="time=10,lat=5"))
+    assert session.tried.chunk == "10x5x100"
+    for text, said in {"tim=3": "there are time, lat and lon", "time=0": "at least 1"}.items():
+        with pytest.raises(ChunkwiseError, match=said):
+            Session.of(str(source), "t", tried=Tried(chunk=text))
 
 
 @given(

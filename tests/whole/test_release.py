@@ -64,7 +64,7 @@ def test_the_forge_runs_what_there_is_on_what_is_supported() -> None:
         assert not re.search(r"pypi\.org|pythonhosted|crates\.io", str(workflow))
     assert called == {
         "check", "release-check", "rust-test", "sdist", "smoke-arm", "smoke-musl", "smoke-windows",
-        "test", "test-python", "try-wheel", "wheels",
+        "test", "test-python", "test-versions", "try-wheel", "wheels",
     }  # fmt: skip
     assert all(re.search(rf"^{name}:", makefile, re.MULTILINE) for name in called)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -27,8 +27,6 @@ EVERYWHERE = {
 # What a user imports, and the ways in.
 FACE = {"file", "group", "dataset"}
 DOORS = {"__init__", "__main__", "_startup", "_lib"}
-# The names that a user imports from a room, and that lie in one behind it.
-FRONTS = {PRODUCT / "parallel.py"}
 ABOVE = {"measure", "trials", "cli"}
 # What starts a program and has a clock too, and times that program with it only in `measure`.
 STARTS = {"Popen", "run", "call", "check_call", "check_output"}
@@ -79,7 +77,7 @@ def module_of(path: Path) -> str:
 @cache
 def arrows() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
-    for path in {*PRODUCT.rglob("*.py"), *LABORATORY.rglob("*.py")} - FRONTS:
+    for path in {*PRODUCT.rglob("*.py"), *LABORATORY.rglob("*.py")}:
         room = room_of(".".join(path.relative_to(PACKAGES).with_suffix("").parts))
         used = {room_of(module) for module in imports(path)} - {room, "__init__"} - EVERYWHERE
         if room not in DOORS | EVERYWHERE:

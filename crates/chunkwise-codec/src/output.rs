@@ -49,7 +49,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// The stream ends after so many bytes of what the filter was given.
+    /// The stream ends after this many input bytes of the filter.
     pub(crate) fn ends_after(&mut self, nbytes: usize) {
         self.used_nbytes = Some(nbytes);
     }

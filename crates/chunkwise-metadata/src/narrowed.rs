@@ -72,7 +72,7 @@ impl Metadata {
     }
 }
 
-/// Whether values of an object may lead to what no link leads to.
+/// Whether values of an object may refer to objects that no link reaches.
 fn leads_further(object: &Object<'_>) -> bool {
     let (attributes, _) = object.readable_attributes();
     object.datatype().ok().flatten().is_some_and(|datatype| holds_references(&datatype))

@@ -67,7 +67,7 @@ Say = Callable[[Step], None]
 
 
 def refuse(target: Target) -> None:
-    """Raise UsageError for what can have no other layout, or nothing to tell of one."""
+    """Raise UsageError for a dataset that cannot have another layout, or gains nothing by it."""
     if target.layout in ("virtual", "external"):
         raise UsageError(
             f"{target.where} is {LAYOUTS[target.layout]}: its data lies elsewhere; advise on the "
@@ -262,7 +262,7 @@ class Work:
     def _refined(
         self, part: Part, proof: Proof, problem: Problem, found: Ranking, each_s: float
     ) -> Proof:
-        """Measure the best several times, with what is near it, until nothing is better.
+        """Measure the best and its neighbours again and again, until none is better.
 
         Then once what else may be better, as far as the model can tell: first what others would
         choose, as an answer must not lose to a rule of thumb.  What does well begins another

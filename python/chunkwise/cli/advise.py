@@ -51,7 +51,7 @@ TOOLS = ("chunkwise", "h5repack", "nccopy", "h5py", "netCDF4", "xarray", "C", "F
     help="What to make small. Balanced: reading counts most; a compressed dataset grows by at "
     "most a tenth, or by half for patterns that you state.",
 )
-@for_option("Who reads, by chunk cache and filters", multiple=False)
+@for_option("The program that reads: its chunk cache and filters count", multiple=False)
 @click.option(
     "--budget",
     type=DURATION,

@@ -149,18 +149,18 @@ _WANTED = (
     click.option(
         "--quiet-for",
         type=DURATION,
-        help="Leave files for later to which something was written within this time, as in 10min.",
+        help="Leave for later the files that were written within this time, as in 10min.",
     ),
     click.option(
         "--baseline",
         metavar="FILE",
-        help="What an earlier run printed with --json: what was wrong then does not count now.",
+        help="The --json output of an earlier run: what was wrong then does not count now.",
     ),
 )
 
 
 def wanted_options(command: Command) -> Command:
-    """Add the options that say which of many files count."""
+    """Add the options that choose among many files."""
     for option in reversed(_WANTED):
         command = option(command)
     return command
@@ -222,7 +222,7 @@ _OPTIONS = (
 
 
 def options(command: Command) -> Command:
-    """Add the options of commands that write a file anew, or many."""
+    """Add the options of commands that rewrite one file or many."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return wanted_options(command)

@@ -56,7 +56,7 @@ _SUFFIX = {"json": ".json", "parquet": ".parquet", "sidecar": ".cwi"}
     "--format",
     "form",
     type=click.Choice(FORMATS),
-    help="What to write, where OUT does not say it: json, parquet (both as Kerchunk has them) or "
+    help="Format, if the name of OUT does not say it: json or parquet, both as Kerchunk's, or "
     "sidecar (for chunkwise.open).",
 )
 @click.option("--url", metavar="URL", help="Where readers of the references will find FILE.")

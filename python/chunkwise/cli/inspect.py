@@ -10,7 +10,7 @@ import click
 
 from chunkwise.cli.echo import echo
 from chunkwise.cli.terminal import for_messages, for_results
-from chunkwise.cli.values import followed, for_option, latency_option, trace_option
+from chunkwise.cli.values import Renamed, followed, for_option, latency_option, trace_option
 from chunkwise.errors import UsageError
 from chunkwise.model.readers import reader
 from chunkwise.names import is_url, printable
@@ -26,7 +26,7 @@ Examples:
   chunkwise inspect model.nc temperature        one dataset, a fact a line
   chunkwise inspect model.nc --fixes nccopy     how to repair it with nccopy
   chunkwise inspect model.nc --access line:0    for those reads
-  chunkwise inspect model.nc --html model.html  a page with drawings
+  chunkwise inspect model.nc -o model.html      a page with drawings
   chunkwise inspect https://host/a.nc --latency 50ms    far away, with its requests
   chunkwise inspect archive/                    one line a file, worst first
   chunkwise inspect 'runs/*.nc' --fail-on warning    a linter, for CI
@@ -72,7 +72,7 @@ Exit code:
     multiple=True,
     help="Leave out the findings of a code, as if there were none; may be repeated.",
 )
-@for_option("Who will read the file, by chunk cache and filters")
+@for_option("The program that will read the file: its chunk cache and filters count")
 @click.option(
     "--access",
     multiple=True,
@@ -96,8 +96,11 @@ Exit code:
 )
 @latency_option
 @click.option(
-    "--html",
+    "-o",
+    "--output",
     "page",
+    cls=Renamed,
+    former="--html",
     type=click.Path(dir_okay=False),
     metavar="PAGE.html",
     help="Write all of it into one page that can be mailed: findings, drawings of the chunks, and "
@@ -151,7 +154,7 @@ def command(
     one = one_file(arguments)
     if one is None:
         if tool is not None or everything or trace is not None or page is not None:
-            raise UsageError("--fixes, --all, --trace and --html are for one file; name it alone")
+            raise UsageError("--fixes, --all, --trace and -o are for one file; name it alone")
         inspect_one = partial(
             inspect, access=access, readers=known, sample=bool(sample), latency_s=latency_s
         )

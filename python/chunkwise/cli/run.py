@@ -18,7 +18,7 @@ EXAMPLES = """\b
 Examples:
   chunkwise run -- cdo timmean in.nc out.nc
   chunkwise run --report -- ncdump -v t2m in.nc
-  chunkwise run --threads 4 --memory 2GiB -- ./model namelist.nml
+  chunkwise run --threads 4 --keep 2GiB -- ./model namelist.nml
   eval "$(chunkwise run --env)"       # in a batch script
 """
 
@@ -26,15 +26,17 @@ Examples:
 @click.command(epilog=EXAMPLES, context_settings={"allow_interspersed_args": False})
 @click.option("--threads", type=COUNT, metavar="N", help="Most threads of a read.")
 @click.option(
-    "--memory",
+    "--keep",
     "cache",
     cls=Renamed,
-    former="--cache",
+    former="--cache --memory",
     type=SIZE,
     metavar="SIZE",
-    help="Most bytes of decoded chunks that are kept, as in 1GiB.",
+    help="Keep at most SIZE of decoded chunks for later reads, as in 1GiB.  [default: 256MiB]",
 )
-@click.option("--report", is_flag=True, help="Say at the end who read what.")
+@click.option(
+    "--report", is_flag=True, help="Say at the end which reads chunkwise did, and which HDF5."
+)
 @click.option(
     "--report-to",
     type=click.Path(dir_okay=False),

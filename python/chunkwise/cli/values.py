@@ -46,31 +46,29 @@ external_option = click.option(
 
 
 class Renamed(click.Option):
-    """An option that also takes its former spelling, for one version, and says the new one."""
+    """An option that also takes former spellings, for one version, and says the new one."""
 
     def __init__(self, *declarations: Any, former: str, **options: Any) -> None:
-        self._former = former
+        self._former = former.split()
         super().__init__(*declarations, **options)
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        """Let the parser know both."""
+        """Let the parser know all of them."""
         super().add_to_parser(parser, ctx)
-        parser.add_option(
-            obj=self,
-            opts=[self._former],
-            dest=self._former,
-            action="append" if self.multiple else "store",
-            nargs=self.nargs,
-        )
+        action = "append" if self.multiple else "store"
+        for former in self._former:
+            parser.add_option(
+                obj=self, opts=[former], dest=former, action=action, nargs=self.nargs
+            )
 
     def consume_value(
         self, ctx: click.Context, opts: Mapping[str, Any]
     ) -> tuple[Any, ParameterSource]:
-        """Take the value of either."""
-        if self._former in opts:
-            new = self.opts[-1]
-            echo(f"chunkwise: {self._former} is now {new}: write that", err=True)
-            opts = {**opts, str(self.name): opts[self._former]}
+        """Take the value of any."""
+        for former in self._former:
+            if former in opts:
+                echo(f"chunkwise: {former} is now {self.opts[-1]}: write that", err=True)
+                opts = {**opts, str(self.name): opts[former]}
         return super().consume_value(ctx, opts)
 
 
@@ -129,7 +127,7 @@ latency_option = click.option(
     "--latency",
     "latency_s",
     type=DURATION,
-    help="Of a URL: say how long it takes where an answer begins after this time, as in 50ms.  "
+    help="For a URL: estimate the time if each answer begins after this time, as in 50ms.  "
     "[default: as measured]",
 )
 

@@ -248,7 +248,7 @@ def _verify(
     as_text: bool,
     as_json: bool,
 ) -> tuple[list[tuple[File, Checked]], bool]:
-    """Verify all files, and print what comes of each; whether that went to the end."""
+    """Verify all files and print each result; return whether all were verified."""
     from chunkwise.verifying.render import file_lines, says_anything
     from chunkwise.verifying.survey import survey
 
@@ -275,7 +275,7 @@ def _verify(
 
 
 def _told(verified: Verified) -> tuple[str, frozenset[str]]:
-    """Give a file and what is wrong with it, to compare with an earlier run; nothing if sound."""
+    """Return a file with its damages, to compare with an earlier run; nothing if it is sound."""
     wrong = {f"{one.kind} {one.path} {one.origin}" for one in verified.damages}
     wrong |= {f"{one.verdict} {one.path}" for one in verified.notes if one.verdict.exit}
     return verified.path, frozenset(wrong)

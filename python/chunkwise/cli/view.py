@@ -9,7 +9,7 @@ import click
 from chunkwise import system
 from chunkwise.cli.echo import echo
 from chunkwise.cli.terminal import for_messages
-from chunkwise.cli.values import SIZE, followed, for_option, trace_option
+from chunkwise.cli.values import SIZE, Renamed, followed, for_option, trace_option
 from chunkwise.errors import UsageError
 from chunkwise.model.readers import CHUNKWISE
 from chunkwise.names import is_url
@@ -19,7 +19,7 @@ Examples:
   chunkwise view model.nc                     opens the browser
   chunkwise view model.nc temperature --access line:0
   chunkwise view model.nc --no-browser        prints the address
-  chunkwise view model.nc temperature --save page.html
+  chunkwise view model.nc temperature -o page.html
   chunkwise view https://example.org/model.nc t2m    far away
   chunkwise view t.json                       what a program read
   chunkwise view model.nc t2m --chunk 24x90x90 --for libhdf5-1.10
@@ -42,7 +42,12 @@ On another machine, forward the port that is printed:
     "line along each dimension, and a plane]",
 )
 @trace_option
-@click.option("--chunk", metavar="SHAPE", default="", help="Try this chunk shape of DATASET.")
+@click.option(
+    "--chunk",
+    metavar="SHAPE",
+    default="",
+    help="Try this chunk shape of DATASET, as in 365x20x20, or by names: time=365,lat=20.",
+)
 @click.option(
     "--filter", "filters", metavar="FILTERS", default="", help="Try these filters of DATASET."
 )
@@ -79,8 +84,11 @@ On another machine, forward the port that is printed:
     help="Draw these elements down and across.  [default: all]",
 )
 @click.option(
-    "--save",
+    "-o",
+    "--output",
     "page",
+    cls=Renamed,
+    former="--save",
     type=click.Path(dir_okay=False),
     metavar="PAGE.html",
     help="Write the page into one file that can be mailed, and end. It shows DATASET, or the "

@@ -48,7 +48,7 @@ def require_dask() -> None:
 
 
 def scheduler_of(client: Any = None) -> Scheduler:
-    """Find out who computes."""
+    """Find the scheduler that computes: a cluster or threads."""
     import dask.local
     import dask.threaded
 

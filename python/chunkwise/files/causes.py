@@ -204,7 +204,7 @@ def unreadable(where: str, reason: str, dataset_id: int | None = None) -> Chunkw
 
 
 def undescribed(where: str, reason: str, dataset_id: int) -> ChunkwiseError:
-    """Make the exception for a dataset of which libhdf5 cannot say how it is stored."""
+    """Make the exception for a dataset if libhdf5 cannot say how it is stored."""
     dataset = h5i.wrap_identifier(dataset_id)
     h5i.inc_ref(dataset)  # Let go of with `dataset`
     cause = cause_of(reason, checked=False, verb="read", path=file_of(dataset))

@@ -27,7 +27,7 @@ _TYPES: Final = {
 
 
 class UnknownHeaderError(Exception):
-    """A header that ends too early, or says what no header says."""
+    """A header that ends too early, or has values that no header can have."""
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,8 @@ _FORMATS: tuple[tuple[bytes, str, str], ...] = (
 _ZARR_FILES = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
 
 
-def what_it_is(path: Path, head: bytes) -> str:
-    """Say what a file that is not HDF5 looks like, and what to do with it."""
+def known_format(path: Path, head: bytes) -> str | None:
+    """Name the format of a file that is not HDF5, and what to do with it; None if not known."""
     lowered = head.lower()
     for magic, name, remedy in _FORMATS:
         # Markup is written in either case; no binary magic starts with "<".
@@ -55,6 +55,14 @@ def what_it_is(path: Path, head: bytes) -> str:
                 "netcdf4": shell_word(f"{path.stem}_nc4.nc"),
             }
             return f"it is {name}; {remedy.format(**names)}"
+    return None
+
+
+def what_it_is(path: Path, head: bytes) -> str:
+    """Say what a file that is not HDF5 looks like, and what to do with it."""
+    known = known_format(path, head)
+    if known is not None:
+        return known
     if not any(head):
         return "it begins with zeros; its download or copy may not have finished, get it again"
     return "its format is not known here; `file` may name it"

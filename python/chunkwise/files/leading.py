@@ -79,7 +79,7 @@ class Bounds:
             )
 
     def refuse(self, what: str, reason: str) -> LeadsOutsideError:
-        """The error for data of which nobody knows where it lies."""
+        """The error for data at an unknown place."""
         return LeadsOutsideError(
             f"{printable(self.name)}: {what} may lead to other files: {reason}; if you trust it: "
             "external='anywhere' (--external anywhere)"

@@ -284,7 +284,7 @@ def _damage_of(group: Any, name: bytes) -> list[str]:
 
 
 def some_damage(damage: Sequence[str], most: int = 3) -> list[str]:
-    """Say the first of what is wrong, and how much more is."""
+    """Name the first damage, and the number of further ones."""
     more = len(damage) - most
     return [*damage[:most], *([f"{more} more"] if more > 0 else [])]
 

@@ -84,7 +84,7 @@ def _check_place(path: Path, where: str) -> None:
 
 
 def _check_existing(path: Path, where: str, truncates: bool = False) -> None:
-    """Refuse what is no file, or may not be written; or truncated, as somebody has it open."""
+    """Refuse what is no file or may not be written; or truncated, if a program has it open."""
     try:
         kind = path.stat().st_mode
     except OSError:

@@ -154,7 +154,7 @@ class ReadOnlyFile(Positioned):
 
 
 def mend(view: memoryview, begin: int, patches: Sequence[Patch]) -> None:
-    """Put what is to be shown into bytes just read; patches are sorted."""
+    """Apply patches, in order of their addresses, to bytes just read."""
     end = begin + len(view)
     before = bisect_right(patches, begin, key=lambda patch: patch.at) - 1
     for at, content in islice(patches, max(0, before), None):

@@ -150,7 +150,7 @@ def _flush_or_abandon(
 
 
 def _abandon(identifier: h5d.DatasetID) -> None:
-    """Put memory in the place of the descriptor of a dataset's file, with what it begins with."""
+    """Replace the descriptor of a dataset's file by one in memory that has its first bytes."""
     file = h5i.get_file_id(identifier)
     if file.get_access_plist().get_driver() != h5fd.SEC2:
         return

@@ -36,7 +36,7 @@ _STEPS: Final = 30_000
 # Seconds of a trial besides its reads, and at most with them.
 _TRIAL_S: Final = 1.0
 _LONGEST_S: Final = 2.0
-# Seconds after which a trial that has no figures is given up.
+# Seconds after which a trial without a result is stopped.
 _PATIENCE_S: Final = 60.0
 _LEAST_PATIENCE_S: Final = 5.0
 
@@ -110,7 +110,7 @@ def _reader(cache_nbytes: int | None) -> Reader:
 
 
 def _saved_s(question: Question) -> float:
-    """Seconds that the model promises to save; what it does not know comes last."""
+    """Seconds that the model promises to save; what has no promise sorts last."""
     before, after = question.promised.promised_before_s, question.promised.promised_after_s
     return 0.0 if before is None or after is None else before - after
 

@@ -59,7 +59,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Doing:
-    """Who looks at a file, and who learns what is done."""
+    """Functions that inspect a file, and that learn of progress."""
 
     # Collects the facts about a file, for the patterns that are read: in a process of its own
     # where it may be damaged.

@@ -62,7 +62,7 @@ def _bare(
     optional: bool = True,
     compresses: bool = False,
 ) -> Codec:
-    """A filter without options; what it stores is its own affair."""
+    """A filter without options; it chooses the stored ones itself."""
     return Codec(
         name=name,
         filter_id=filter_id,

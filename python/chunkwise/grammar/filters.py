@@ -84,7 +84,7 @@ class Filter:
 
     @property
     def compresses(self) -> bool:
-        """Whether it looks for what can be said in fewer bytes; one without a name does not."""
+        """Whether it compresses; a filter without a name does not."""
         codec = codecs.CODECS.get(self.name)
         return codec is not None and codec.compresses(self.options)
 

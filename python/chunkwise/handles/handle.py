@@ -385,7 +385,7 @@ class FileHandle:
                 file.flush()
 
     def settle(self) -> None:
-        """Wait for those who are writing, who may wait for h5py's lock, without it."""
+        """Wait, without h5py's lock, for threads that write: they may need it."""
         file = self._h5_file()
         if file is not None:
             with write_errors(printable(self.filename), "cannot be written"):
@@ -691,7 +691,7 @@ class Kept:
         return super().__repr__().replace("HDF5", "chunkwise", 1)
 
     @property
-    def file(self) -> Any:
+    def file(self) -> h5py.File:
         """The file that holds it."""
         return self._file_of(self._id if home_of(self) is None else self)
 
@@ -768,7 +768,7 @@ _open: weakref.WeakSet[FileHandle] = weakref.WeakSet()
 
 
 def _make_room() -> None:
-    """Park what was not used for the longest time, until a quarter of the room is free."""
+    """Park the files that were unused the longest, until a quarter of the room is free."""
     # Asking for the limit takes longer than seeing that none is open.
     most = most_open() if _open else 1
     if len(_open) < most:

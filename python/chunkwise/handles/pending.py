@@ -66,7 +66,7 @@ _ended = threading.Event()
 
 
 class UnderWayError(UsageError):
-    """Somebody writes who needs the lock that the one who would have to wait holds."""
+    """The thread that writes needs the lock that the waiting thread holds."""
 
 
 def known(dataset: h5py.Dataset) -> Any:
@@ -283,7 +283,7 @@ class Left:
             _left.setdefault(self.key, found)
 
     def finish(self, blocking: bool) -> bool:
-        """Commit what is left, where nobody else takes care of it."""
+        """Commit pending data that no other thread commits."""
         if os.getpid() != self._process or self._writing() is not None:
             return True
         if not self._lock.acquire(blocking):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from chunkwise import _native
-from chunkwise.errors import ChunkwiseError, FileFormatError, NotADatasetError
+from chunkwise.errors import ChunkwiseError, FileFormatError, NotADatasetError, reason_of
 from chunkwise.files.causes import verdict_of
 from chunkwise.files.contained import Outcome
 from chunkwise.files.formats import is_zarr
@@ -23,7 +23,7 @@ from chunkwise.files.opening import find_dataset, full_name, open_h5
 from chunkwise.inspection.facts import VERSION, FileFacts
 from chunkwise.inspection.finding import SEVERITIES, Finding, Severity, grouped, without
 from chunkwise.inspection.records import plain
-from chunkwise.names import HDF5_ERRORS, hdf5_reason, is_url, printable, shown_url
+from chunkwise.names import HDF5_ERRORS, is_url, printable, shown_url
 from chunkwise.verdicts import Verdict, worst_verdict
 
 CANNOT_OPEN = "cannot-open"
@@ -72,7 +72,7 @@ class FileSummary:
 
     @property
     def severity(self) -> Severity | None:
-        """The worst that counts; a file that cannot be opened has it as its finding."""
+        """The highest severity among the findings; for an unreadable file, that of its error."""
         return None if self.worst is None else self.worst.severity
 
 
@@ -186,11 +186,8 @@ def survey(
         path = shown_url(path) if is_url(path) else path
         try:
             facts = outcome.get()
-        except ChunkwiseError as error:
-            reason = str(error).removeprefix(f"{printable(path)}: ")
-            yield refused(path, reason, ignored, verdict_of(error)), None
-        except HDF5_ERRORS as error:
-            yield refused(path, hdf5_reason(error), ignored, verdict_of(error)), None
+        except (ChunkwiseError, *HDF5_ERRORS) as error:
+            yield refused(path, reason_of(error, path), ignored, verdict_of(error)), None
         else:
             facts = replace(facts, findings=without(facts.findings, ignored))
             yield summarize(facts), facts

@@ -22,7 +22,7 @@ from h5py import h5a, h5d, h5s, h5t
 
 from chunkwise._native import thread_count
 from chunkwise.dataset import Dataset
-from chunkwise.errors import CannotJudgeError, ChunkwiseError
+from chunkwise.errors import CannotJudgeError, ChunkwiseError, reason_of
 from chunkwise.file import wrap
 from chunkwise.files.leading import External
 from chunkwise.files.objects import Entry, attribute_names, walk
@@ -34,7 +34,7 @@ from chunkwise.grammar.boxes import Box
 from chunkwise.manifest.canonical import canonical, element_nbytes, is_exact, type_text
 from chunkwise.manifest.manifest import FileManifest, Known
 from chunkwise.manifest.tiles import Tiles, boxes
-from chunkwise.names import HDF5_ERRORS, decode_name, hdf5_reason
+from chunkwise.names import HDF5_ERRORS, decode_name
 from chunkwise.words import counted
 
 Beat = Callable[[int], None]
@@ -108,8 +108,7 @@ class _Summing:
         try:
             return {**known, "sha256": read(shape)}
         except (ChunkwiseError, *HDF5_ERRORS) as error:
-            reason = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
-            said = f"its values are not in the manifest: {reason}"
+            said = f"its values are not in the manifest: {reason_of(error)}"
             self.unread.append((path, said))
             return {**known, "sha256": None}
 

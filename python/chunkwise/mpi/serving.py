@@ -175,7 +175,7 @@ class _Server:
 
 @contextmanager
 def _asking(comm: Any) -> Iterator[Ask]:
-    """Give what asks rank 0, and say when nothing more is asked."""
+    """Return the function that sends questions to rank 0; tell rank 0 when there are no more."""
 
     def ask(question: Any) -> Any:
         wait(comm.isend(question, 0, _QUESTION))

@@ -113,7 +113,7 @@ class Claim:
         return -1 if found is None else found.st_size
 
     def adopt(self) -> None:
-        """Take what is in the locked work folder for this run's, or an earlier one's."""
+        """Own the files in the locked work folder: they are this run's, or an earlier one's."""
         there = (_look(name, self.folder) for name in (LOCK, *_own_names(self.folder)))
         self._own |= {Identity.of(found).file for found in there if found is not None}
 

@@ -25,7 +25,7 @@ from h5py import h5d, h5t
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.dataset import Dataset
-from chunkwise.errors import ChunkwiseError, UsageError
+from chunkwise.errors import ChunkwiseError, UsageError, reason_of
 from chunkwise.file import wrap
 from chunkwise.files.opening import is_plain
 from chunkwise.files.stored import read_box, written_boxes
@@ -271,8 +271,8 @@ class Values:
             try:
                 result.read_direct(found, there.slices)
             except (*HDF5_ERRORS, ChunkwiseError) as error:
-                reason = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
-                raise ValuesDifferError(there.start, f"cannot be read ({reason})") from None
+                said = f"cannot be read ({reason_of(error)})"
+                raise ValuesDifferError(there.start, said) from None
             differs = first_difference if bound is None else bound.violations
             place = differs(expected, found)
             if place is not None:

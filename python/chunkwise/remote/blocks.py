@@ -65,7 +65,7 @@ class Blocks:
             self._kept.clear()
 
     def look_around(self, yes: bool) -> None:
-        """Fetch what lies beside what is expected, too: that often leads there."""
+        """Also fetch the bytes beside expected ones: the next requests are often there."""
         self._rounds = 0 if yes else None
 
     def _ahead_nbytes(self) -> float:
@@ -113,7 +113,7 @@ class Blocks:
         return b"".join(known[block] for block in blocks)[start - begin : stop - begin]
 
     def expect(self, ranges: Iterable[Range]) -> None:
-        """Fetch, together, what is missing of ranges that will be read one after the other."""
+        """Fetch together the missing parts of ranges that will be read one after the other."""
         wanted: dict[int, None] = {}
         for start, stop in ranges:
             if stop > len(self._front):

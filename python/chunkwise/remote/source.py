@@ -108,7 +108,7 @@ class RemoteBytes:
         return self.failure[1]
 
     def interrupt(self) -> None:
-        """End what is waited for."""
+        """Cancel pending requests."""
         self._interrupts.stop()
 
     def _fetch(self, ranges: Sequence[Range]) -> list[bytes]:
@@ -144,7 +144,7 @@ class RemoteBytes:
         )
 
     def _refuse_spent(self, ranges: Sequence[Range]) -> None:
-        """Repeat an error at once: one read asks for what it could not have again, and again."""
+        """Repeat an error at once: one read asks several times for bytes that it could not get."""
         if not self._spent:
             return
         now = time.monotonic()

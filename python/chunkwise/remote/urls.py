@@ -27,7 +27,7 @@ def protocol(part: str) -> str:
 
 
 def without_caches(url: str) -> str:
-    """The URL of the bytes, where those before it only keep copies of them."""
+    """Remove the prefixes of local caches from a URL."""
     chain = parts_of_url(url)
     while len(chain) > 1 and protocol(chain[0]) in CACHES:
         del chain[0]

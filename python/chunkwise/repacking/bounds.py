@@ -119,7 +119,7 @@ def _distance(before: Array, after: Array) -> npt.NDArray[np.float64]:
 def _limit(
     loss: Loss, fill: float | None, before: Array, after: Array, finite: Array
 ) -> npt.NDArray[np.float64]:
-    """Return how far each changed value may be from what it was."""
+    """Return by how much each changed value may differ from the old one."""
     size = np.abs(before.astype(np.float64))
     spare: npt.NDArray[np.float64] = np.zeros(len(before))
     if before.dtype.kind == "f":

@@ -176,7 +176,7 @@ class Rank:
         self._encoders = _native.Encoders()
 
     def close(self) -> None:
-        """Close what is open, and give up what is not complete."""
+        """Close open files, and drop incomplete pieces."""
         self._open.close()
 
     def open(

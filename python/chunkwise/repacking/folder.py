@@ -28,6 +28,7 @@ from chunkwise.errors import (
     CrashedError,
     UsageError,
     notes_of,
+    reason_of,
 )
 from chunkwise.files.identity import Identity
 from chunkwise.files.ledger import Ledger
@@ -35,7 +36,7 @@ from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.files.objects import walk
 from chunkwise.files.unclosed import is_unclosed, open_readable
 from chunkwise.files.workers import by_workers, check_ended
-from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
+from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.newfile.claim import claimed
 from chunkwise.newfile.publish import bring, publish
 from chunkwise.newfile.target import Place, cannot_write, choose, writing_to
@@ -230,10 +231,9 @@ def _plan_one(job: Job, source: Path, target: Path, watch: Watch) -> FileResult:
 
 def failed(source: Path, target: Path | str, error: BaseException) -> FileResult:
     """Return the result for a file that cannot be repacked."""
-    wrong = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
+    wrong = reason_of(error, str(source))
     if isinstance(error, MemoryError) and not error.args:
         wrong = "there is too little memory for it; give --memory, or use another machine"
-    wrong = wrong.removeprefix(f"{printable(str(source))}: ")
     wrong = "; ".join((wrong, *notes_of(error)))
     code = int(error.exit_code if isinstance(error, ChunkwiseError) else Exit.FAILED)
     return _left(str(source), str(target), wrong, code, _size(source))

@@ -342,7 +342,7 @@ def budget_note(plan: Plan) -> str | None:
 
 
 def needs(file: h5py.File, plan: Plan, options: Options) -> tuple[Needs, Needs]:
-    """Return what a file needs from its readers, and what its copy will need."""
+    """Return which filters and formats readers need for a file, and for its copy."""
     fcpl = file.id.get_create_plist()
     paged = fcpl.get_file_space_strategy()[0] == h5f.FSPACE_STRATEGY_PAGE
     version = fcpl.get_version()[0]

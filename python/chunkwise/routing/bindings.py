@@ -115,7 +115,7 @@ class Binding:
         return None if bound is None or dataset.shape == bound.shape else elsewhere.CHANGED
 
     def look_again(self, dataset: h5py.Dataset, *, listed: bool = True) -> None:
-        """Find out what has changed, or all of a chunk index that a read has found unsound."""
+        """Check what has changed, or the whole chunk index if a read has found it unsound."""
         with phil:
             if self.bound is not None and dataset:
                 home = home_of(dataset)

@@ -49,8 +49,8 @@ def read(dataset: h5py.Dataset, index: Any, dtype: Any) -> Any:
 
 def read_all(dataset: h5py.Dataset, dtype: Any) -> Any:
     """Read all elements, as `h5py.Dataset.__array__` does, which reads by `read_direct`."""
-    # Ours would wait there for those who write, while h5py's method holds the lock that they need.
-    # Here all was waited for before.
+    # Our `read_direct` would wait for pending writes, while h5py's method holds the lock that they
+    # need.  The caller has already waited for pending writes.
 
     def read() -> Any:
         with phil:

@@ -181,7 +181,7 @@ class _Reading:
             self._note(said, Verdict.LOOSE)
 
     def _take_error(self, error: BaseException, start: Shape, chunk: Shape | None) -> None:
-        """Add what it means that libhdf5 cannot read a box."""
+        """Add a damage or a note for a box that libhdf5 cannot read."""
         if isinstance(error, MemoryError):
             self._note("not read: no memory for it", Verdict.UNJUDGED)
             return

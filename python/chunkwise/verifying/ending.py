@@ -10,7 +10,7 @@ from typing import Final
 
 from chunkwise import _native
 from chunkwise.errors import FileFormatError
-from chunkwise.files.formats import what_it_is
+from chunkwise.files.formats import known_format
 from chunkwise.files.superblock import read_superblock
 from chunkwise.names import printable
 from chunkwise.verifying.records import Damage
@@ -79,7 +79,7 @@ def is_wanted(path: str) -> bool:
         return False
     try:
         with Path(path).open("rb") as stream:
-            return _format(Path(path), stream.read(64)) is None
+            return known_format(Path(path), stream.read(64)) is None
     except OSError:
         return False
 
@@ -90,16 +90,10 @@ def _unsigned(path: Path, head: bytes) -> Damage:
         return Damage("truncated", None, "the file is empty (0 bytes)")
     if _SIGNATURE.startswith(head):
         return Damage("truncated", None, f"the file has {counted(len(head), 'byte')}")
-    known = _format(path, head)
+    known = known_format(path, head)
     if known is not None:
         raise FileFormatError(f"{printable(str(path))}: not an HDF5 file: {known}")
     said = "it begins with zeros" if not any(head) else "its format is not known"
     if path.suffix.lower() not in SUFFIXES:
         raise FileFormatError(f"{printable(str(path))}: not an HDF5 file: {said}")
     return Damage("no-signature", None, f"not an HDF5 file any more: {said}")
-
-
-def _format(path: Path, head: bytes) -> str | None:
-    """Name a format that is known, with what to do; None for others."""
-    said = what_it_is(path, head)
-    return said if said.startswith("it is ") else None

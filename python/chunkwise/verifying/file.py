@@ -23,6 +23,7 @@ from chunkwise.errors import (
     ChunkwiseError,
     DamagedFileError,
     FileChangedError,
+    reason_of,
 )
 from chunkwise.files.causes import verdict_of
 from chunkwise.files.classic import classic_end
@@ -34,7 +35,7 @@ from chunkwise.files.unclosed import is_unclosed, open_readable
 from chunkwise.manifest import manifest
 from chunkwise.manifest.manifest import FileManifest
 from chunkwise.manifest.summing import sum_values
-from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
+from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.proof.conversion import as_proved_netcdf4
 from chunkwise.verdicts import Verdict
 from chunkwise.verifying.data import Beat, check_data
@@ -214,8 +215,7 @@ def _look_inside(
     except (DamagedFileError, CannotJudgeError) as error:
         if not isinstance(error, DamagedFileError) and early_end(path) is None:
             raise
-        reason = str(error).removeprefix(f"{printable(os.fspath(path))}: ")
-        found.add(Damage("cannot-open", None, reason))
+        found.add(Damage("cannot-open", None, reason_of(error, os.fspath(path))))
         return None
     with file:
         for entry in walk(file):
@@ -248,10 +248,7 @@ def _look_at_data(file: h5py.File, entry: Entry, found: Findings, beat: Beat) ->
         said = f"not checked: no memory for it ({error})"
         found.notes.append(Note(entry.path, said, Verdict.UNJUDGED))
     except (ChunkwiseError, *HDF5_ERRORS) as error:
-        reason = str(error).removeprefix(f"{label}: ")
-        if not isinstance(error, ChunkwiseError):
-            reason = hdf5_reason(error)
-        verdict = verdict_of(error)
+        reason, verdict = reason_of(error, label), verdict_of(error)
         if verdict is Verdict.DAMAGED:
             found.add(Damage("values", entry.path, reason))
         else:
@@ -270,8 +267,8 @@ def _compare(
     try:
         sums = sum_values(file, beat, unread, external)
     except (ChunkwiseError, *HDF5_ERRORS) as error:
-        reason = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
-        found.notes.append(Note(None, f"values cannot be summed: {reason}", Verdict.UNJUDGED))
+        why = f"values cannot be summed: {reason_of(error)}"
+        found.notes.append(Note(None, why, Verdict.UNJUDGED))
         return None
     found.notes += [Note(path, reason, Verdict.UNJUDGED) for path, reason in unread]
     if expected is not None:
@@ -285,8 +282,7 @@ def _compare(
 
 def failed(path: str, error: BaseException) -> Checked:
     """Report a file that could not be verified, or that ended the verifying process."""
-    reason = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
-    reason = reason.removeprefix(f"{printable(path)}: ")
+    reason = reason_of(error, path)
     try:
         nbytes = Path(path).stat().st_size
     except (OSError, ValueError):

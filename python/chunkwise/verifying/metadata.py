@@ -74,7 +74,7 @@ def _damaged(
 
 
 def check_space(entry: Entry) -> Damage | None:
-    """Read what is only known for writing: the space that is free within heaps, say."""
+    """Read what only writing needs, such as the free space within heaps."""
     # To be called where all else is sound: of a damaged chunk index this may end the process.
     identifier = entry.identifier
     if identifier is None or (

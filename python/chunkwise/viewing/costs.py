@@ -10,13 +10,13 @@ import math
 import operator
 import threading
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from chunkwise.errors import UsageError
 from chunkwise.files.around import Surroundings
-from chunkwise.grammar import Pipeline, format_size, parse_shape
+from chunkwise.grammar import Pipeline, format_shape, format_size, parse_shape
 from chunkwise.inspection.facts import DatasetFacts
 from chunkwise.inspection.patterns import pieces
 from chunkwise.model.chunk_cache import hash_slots
@@ -28,6 +28,7 @@ from chunkwise.model.search import Problem
 from chunkwise.model.traffic import Pattern, traffic
 from chunkwise.names import printable, shell_word, shown_url
 from chunkwise.patterns import Access, as_stated, done, parse
+from chunkwise.patterns.around import chunk_by_names
 from chunkwise.remedy.commands import commands, copy_name
 from chunkwise.remedy.records import Anew, Copy, Present, SetCache
 from chunkwise.remedy.spelling import in_short
@@ -108,16 +109,27 @@ class Costs:
 
     # --- what is asked for ----------------------------------------------------------------
 
+    def _opened(self) -> AbstractContextManager[Any]:
+        """Give the file, opened if it is far away; otherwise its name."""
+        return self.source.file() if self.source.is_far else nullcontext(self.file)
+
     def read(self, text: str) -> tuple[Access, Pattern]:
         """Read a pattern as `advise` does: without an order, single reads at any places."""
         what, rest = done(text)
         if what != "read":
             raise UsageError(f"'{printable(text)}': this page shows reads")
         where = f"'{printable(self.path)}'"
-        with self.source.file() if self.source.is_far else nullcontext(self.file) as file:
+        with self._opened() as file:
             around = Surroundings(file, self.path)
             meant = parse(rest, self.shape, self.facts.itemsize, where, around)
         return as_stated(meant, self.shape, text)
+
+    def by_lengths(self, tried: Tried) -> Tried:
+        """Give the lengths of a chunk whose dimensions are named."""
+        with self._opened() as file:
+            around = Surroundings(file, self.path)
+            chunk = chunk_by_names(tried.chunk, self.shape, around, f"'{printable(self.path)}'")
+        return tried if chunk is None else replace(tried, chunk=format_shape(chunk))
 
     def setting(self, tried: Tried) -> Setting:
         """Read a layout, a reader and its cache."""

@@ -109,7 +109,9 @@ class Session:
         if number is None or self.quick.objects[number].dataset is None:
             raise DatasetNotFoundError(f"{self.source.shown}: has no dataset {printable(dataset)}")
         if self.tried != NOTHING:
-            self.costs_of({"dataset": [str(number)]}).setting(self.tried)
+            costs = self.costs_of({"dataset": [str(number)]})
+            self.tried = costs.by_lengths(self.tried)
+            costs.setting(self.tried)
         self.view_of(number)
 
     def view_of(self, number: int) -> dict[str, Any]:

@@ -50,7 +50,12 @@ option = partial(click.option, show_default=True)
     default=0,
     help="Seed of the random selections; the same on every machine.",
 )
-@option("--reader", metavar="NAME,...", default=",".join(hstest.READERS), help="Who reads.")
+@option(
+    "--reader",
+    metavar="NAME,...",
+    default=",".join(hstest.READERS),
+    help="The programs that read.",
+)
 @click.option(
     "--libhdf5",
     "--library",

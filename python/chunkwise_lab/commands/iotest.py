@@ -98,17 +98,19 @@ def _grid(text: str | None) -> dict[str, int]:
     "--only",
     multiple=True,
     metavar="COLUMN=VALUE,...",
-    help="Walk what has these values: rank=4,layout=chunked,io=collective.",
+    help="Walk the combinations with these values: rank=4,layout=chunked,io=collective.",
 )
 @click.option(
     "--case", "one_case", type=click.IntRange(1), help="Walk one combination, by its number."
 )
-@click.option("--restart", is_flag=True, help="Go on after the rows that the CSV file has.")
+@click.option("--restart", is_flag=True, help="Continue after the last row of the CSV file.")
 @click.option(
     "--beside", metavar="PROGRAM", help="Start hdf5-iotest too, in turns; rows side by side."
 )
 @click.option("--ranks", type=COUNT, default=2, help="With --beside: ranks.  [default: 2]")
-@click.option("--repeat", type=COUNT, default=1, help="With --beside: how often.  [default: 1]")
+@click.option(
+    "--repeat", type=COUNT, default=1, help="With --beside: number of runs.  [default: 1]"
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
 def command(
     ini_file: str | None,

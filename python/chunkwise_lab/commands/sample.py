@@ -21,7 +21,7 @@ from chunkwise_lab.sample.spec import Sample
 _EPILOG = """\b
 Examples:
   chunkwise sample --list
-  chunkwise sample cris cris.h5
+  chunkwise sample cris -o cris.h5
   chunkwise sample cris plain.h5 --filter none
   chunkwise sample cube small.h5 --shape 60x200x200
   chunkwise sample cube series.h5 --chunk 365x20x20 --filter shuffle+zstd:3
@@ -59,11 +59,14 @@ def _type(sample: Sample) -> str:
 
 @click.command(epilog=_EPILOG)
 @click.argument("name")
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("target", metavar="OUT", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", "out", type=click.Path(path_type=Path), help="The new file, as OUT."
+)
 @click.option("--shape", help="Shape of the array, as in 60x200x200.")
 @click.option("--chunk", help="Shape of a chunk, or auto (about 1 MiB), or contiguous.")
 @click.option("--filter", "filters", help="Filters, as in none, deflate:6, shuffle+zstd:3.")
-@click.option("--resolution", help="Of occam: 1, 1/4 or 1/12 (of a degree).")
+@click.option("--resolution", help="For occam: 1, 1/4 or 1/12 (of a degree).")
 @click.option("--seed", type=int, default=0, show_default=True, help="Another seed, other data.")
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
 @click.option(
@@ -75,13 +78,23 @@ def _type(sample: Sample) -> str:
     help="Print the samples and what they stand for.",
 )
 def command(
-    name: str, out: Path, shape: str | None, chunk: str | None, filters: str | None, **given: Any
+    name: str,
+    target: Path | None,
+    out: Path | None,
+    shape: str | None,
+    chunk: str | None,
+    filters: str | None,
+    **given: Any,
 ) -> None:
     """Write sample NAME to the new HDF5 file OUT.
 
     The same name, shape and seed always give the same values.  OUT appears when
     it is complete, or not at all.
     """
+    named = [path for path in (target, out) if path is not None]
+    if len(named) != 1:
+        raise UsageError("name the new file once, as in: chunkwise sample cube -o cube.h5")
+    (out,) = named
     lengths = None if shape is None else parse_shape(shape)
     if isinstance(lengths, str):
         raise UsageError(

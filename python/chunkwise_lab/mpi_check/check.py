@@ -160,17 +160,17 @@ def _of_environment(libraries: Libraries, ranks: Ranks, comm: Any) -> Iterator[F
             "none of the variables of Open MPI, PMI or PMIx",
             "`mpirun -n 4 chunkwise mpi-check`",
         )
-    for text in libraries.trouble:
-        needed = text.startswith("mpi4py") and under_mpi()
+    alone = "as it was imported in a process of its own"
+    if libraries.mpi4py_trouble:
         yield Finding(
-            "mpi4py" if text.startswith("mpi4py") else "h5py",
-            "error" if needed or text.startswith("h5py") else "note",
-            f"{text}.",
-            "as it was imported in a process of its own",
-            "pip install mpi4py, and an MPI library (Debian: openmpi-bin)"
-            if text.startswith("mpi4py")
-            else "install h5py again",
+            "mpi4py",
+            "error" if under_mpi() else "note",
+            f"{libraries.mpi4py_trouble}.",
+            alone,
+            "pip install mpi4py, and an MPI library (Debian: openmpi-bin)",
         )
+    if libraries.h5py_trouble:
+        yield Finding("h5py", "error", f"{libraries.h5py_trouble}.", alone, "install h5py again")
     if not libraries.same_mpi:
         yield Finding(
             "different-mpi",

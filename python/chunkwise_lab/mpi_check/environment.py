@@ -51,7 +51,14 @@ class Libraries:
     hdf5_path: str = ""  # Its file
     parallel: bool = False  # Whether h5py and its HDF5 were built for MPI
     hdf5_mpi: Library | None = None  # The MPI that this HDF5 needs; None if it needs none
-    trouble: tuple[str, ...] = ()  # What could not be loaded, and why
+    # Why mpi4py, or h5py, cannot be loaded; empty if it can.
+    mpi4py_trouble: str = ""
+    h5py_trouble: str = ""
+
+    @property
+    def trouble(self) -> tuple[str, ...]:
+        """What could not be loaded, and why."""
+        return tuple(filter(None, (self.mpi4py_trouble, self.h5py_trouble)))
 
     @property
     def same_mpi(self) -> bool:
@@ -82,7 +89,7 @@ def says(path):
     except (OSError, AttributeError):
         return None
 
-found = {"trouble": []}
+found = {"trouble": ""}
 which = sys.argv[1]
 if which == "mpi4py":
     try:
@@ -94,9 +101,9 @@ if which == "mpi4py":
         paths = mapped(*MPIS)
         found["mpi"] = [MPI.Get_library_version(), paths[0] if paths else ""]
     except ModuleNotFoundError as wrong:
-        found["trouble"].append("mpi4py is not installed")
+        found["trouble"] = "mpi4py is not installed"
     except Exception as wrong:
-        found["trouble"].append(f"mpi4py cannot load MPI: {wrong}")
+        found["trouble"] = f"mpi4py cannot load MPI: {wrong}"
 else:
     try:
         found["h5py"] = metadata.version("h5py")
@@ -111,7 +118,7 @@ else:
         found["hdf5"] = list(h5py.version.hdf5_version_tuple)
         found["parallel"] = bool(h5py.get_config().mpi)
     except Exception as wrong:
-        found["trouble"].append(f"h5py cannot be imported: {wrong}")
+        found["trouble"] = f"h5py cannot be imported: {wrong}"
     found["hdf5_path"] = next(iter(mapped("libhdf5")), "")
     # mpi4py may have loaded another one as well: what HDF5 was linked with counts.
     found["mpis"] = [one for one in map(says, mapped(*MPIS)) if one]
@@ -137,7 +144,8 @@ def look_at_libraries(python: str = sys.executable) -> Libraries:
         h5py.get("hdf5_path", ""),
         bool(h5py.get("parallel")),
         hdf5_mpi,
-        (*mpi4py["trouble"], *h5py["trouble"]),
+        mpi4py["trouble"],
+        h5py["trouble"],
     )
 
 
@@ -156,10 +164,10 @@ def _look(python: str, which: str) -> dict[str, Any]:
         )
         found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     except subprocess.TimeoutExpired:
-        return {"trouble": [f"{which} is not loaded within {_LIMIT_S} s"]}
+        return {"trouble": f"{which} is not loaded within {_LIMIT_S} s"}
     except (IndexError, ValueError):
         lines = done.stderr.strip().splitlines() or [f"it ended with code {done.returncode}"]
-        return {"trouble": [f"{which} ends the process that loads it: {lines[-1]}"]}
+        return {"trouble": f"{which} ends the process that loads it: {lines[-1]}"}
     return found
 
 

@@ -97,8 +97,8 @@ def _show_block(block: Block, console: Console) -> None:
         look = VERDICTS[found.word]
         _say(console, f"{look.ascii} {found.says}.", look.style)
         _say(console, f"  {found.word}: {found.sentence}")
-    for text in block.alerts:
-        _say(console, text, "bold red" if text.startswith("Wrong") else "")
+    for n, text in enumerate(block.alerts):
+        _say(console, text, "bold red" if n < len(block.wrong) else "")
     console.print()
 
 

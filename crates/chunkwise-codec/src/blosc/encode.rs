@@ -182,8 +182,8 @@ impl BloscEncoder {
         packed.then(|| self.block_len(len))
     }
 
-    /// Compress the blocks that `raw` is to `out` from `len` on, and tell where each begins; where
-    /// they end, or None where there is no room.
+    /// Compress the blocks of `raw` into `out` at `len`, and write where each begins. Return where
+    /// they end, or None if they do not fit.
     fn put_blocks(
         &self,
         raw: &[u8],

@@ -353,7 +353,7 @@ def _is_smaller(one: Encoding, other: Encoding) -> bool:
 
 
 def _is_moot(facts: DatasetFacts, tried: tuple[Encoding, Encoding]) -> bool:
-    """Whether shuffle can neither win nor lose anything that is felt."""
+    """Whether shuffle makes no noticeable difference."""
     if (facts.logical_nbytes or 0) < SMALLEST_NBYTES:
         return True
     return max(map(_share, tried)) < MOOT_SHARE

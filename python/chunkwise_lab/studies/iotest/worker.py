@@ -424,7 +424,7 @@ def walks(world: World, settings: Mapping[str, Any], folder: Path) -> Ways:
 
 def _present(where: tuple[str, ...], size: int) -> list[str]:
     """Leave out of single processes what is said of several."""
-    return [text for text in where if size > 1 or not text.startswith("io=")]
+    return [text for text in where if size > 1 or text.partition("=")[0] != "io"]
 
 
 # Each gives what is measured; every rank takes part.
