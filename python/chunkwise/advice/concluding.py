@@ -18,7 +18,7 @@ from chunkwise.measure.target import Target
 from chunkwise.measure.verdict import verdict
 from chunkwise.model import worth
 from chunkwise.model.cost import Stored
-from chunkwise.model.held import Cache, caches, free_slots
+from chunkwise.model.held import Cache, suited
 from chunkwise.model.layout import Layout
 from chunkwise.model.readability import Needs, losses, sentences
 from chunkwise.model.readers import CHUNKWISE, DEFAULT_W0, LIBHDF5_1
@@ -282,28 +282,21 @@ def _cache(case: Case) -> CacheAdvice | None:
     if target.chunks is None:
         return CacheAdvice("The dataset has no chunks, so that no chunk cache concerns it.")
     stored = Stored(target.shape, target.chunks, target.itemsize, target.filters != "none")
-    before = sum(p.weight * problem.pattern_s(case.present, p) for p in reads)
-    trials = []
-    for nbytes in caches(stored, reads):
-        if nbytes > problem.reader.cache_nbytes:
-            nslots = free_slots(stored, reads, nbytes)
-            who = replace(problem.reader, cache_nbytes=nbytes, nslots=nslots)
-            other = replace(problem, reader=who, known={}, timed={})
-            trials.append((sum(p.weight * other.pattern_s(case.present, p) for p in reads), nbytes,
-                           nslots))  # fmt: skip
-    after, nbytes, nslots = min(trials, default=(before, 0, 0))
-    # The smallest that is about as good.
-    for after_s, size, number in trials:
-        if after_s <= worth.AS_GOOD * after:
-            after, nbytes, nslots = after_s, size, number
-            break
-    if before < worth.PROGRAM * after or not nbytes:
+    cache = suited(stored, reads, (problem.reader,))
+    if cache is None:
+        return CacheAdvice(_no_cache(case, stored))
+    who = replace(problem.reader, cache_nbytes=cache.nbytes, nslots=cache.nslots)
+    other = replace(problem, reader=who, known={}, timed={})
+    before, after = (
+        sum(p.weight * one.pattern_s(case.present, p) for p in reads) for one in (problem, other)
+    )
+    if before < worth.PROGRAM * after:
         return CacheAdvice(_no_cache(case, stored))
     return CacheAdvice(
-        f"A chunk cache of {format_size(nbytes)} holds the chunks that these reads come back to: "
-        f"about {format_ratio(before / after)} as fast, by the model.",
-        nbytes,
-        nslots,
+        f"A chunk cache of {format_size(cache.nbytes)} holds the chunks that these reads come "
+        f"back to: about {format_ratio(before / after)} as fast, by the model.",
+        cache.nbytes,
+        cache.nslots,
         DEFAULT_W0,
         before,
         after,

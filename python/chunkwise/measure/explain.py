@@ -22,9 +22,10 @@ from chunkwise.model import worth
 from chunkwise.model.chunk_cache import FEWEST_SLOTS
 from chunkwise.model.cost import Stored, decodes_in_no_order, walk_cost
 from chunkwise.model.geometry import line_axis, plane
-from chunkwise.model.held import Cache, holding
+from chunkwise.model.held import Cache, suited
 from chunkwise.model.readers import CHUNKWISE, DEFAULT_W0, Reader, reader
-from chunkwise.patterns import Access, defaults
+from chunkwise.model.traffic import Pattern
+from chunkwise.patterns import Access, as_pattern, defaults
 from chunkwise.remedy import records
 from chunkwise.remedy.commands import commands, copy_name
 from chunkwise.remedy.spelling import in_c, in_short
@@ -252,6 +253,22 @@ class Slow:
         operations = self.cell.total_operations or 0
         return decodes_in_no_order(self.stored, self.block, cache, operations)
 
+    @cached_property
+    def suited(self) -> Cache | None:
+        """The chunk cache with which the pattern decodes much less; None if none does."""
+        if self.target.chunks is None:
+            return None
+        pattern = as_pattern(self.cell.access, self.target.shape)
+        return suited(self.stored, (pattern,), (self.cache,))
+
+    @cached_property
+    def decodes_then(self) -> float:
+        """How often the walk decodes each chunk with that cache."""
+        if self.suited is None:
+            return self.decodes
+        nbytes, nslots = self.suited.nbytes, self.suited.nslots
+        return self.decodes_with(replace(self.cache, cache_nbytes=nbytes, nslots=nslots))
+
     @property
     def goes_through_many(self) -> bool:
         """Whether already one single read is out of proportion."""
@@ -327,26 +344,13 @@ def _decoded_again(slow: Slow) -> Cause:
     """Explain a walk that decodes each chunk again and again."""
     if not slow.cell.access.is_ordered:
         return _instead(_in_no_order(slow), slow)
-    held = _chunks_to_hold(slow)
-    if held is None and slow.cured is None:
+    if slow.cured is None and slow.decodes < worth.NOTICED * slow.decodes_then:
         return _instead(_layout(slow), slow)
-    return _beside(_cache(slow, held), slow)
+    return _beside(_cache(slow), slow)
 
 
-def _chunks_to_hold(slow: Slow) -> int | None:
-    """Return how many chunks a larger cache should hold; None if no such cache would do."""
-    walk = slow.walk
-    affordable = [
-        held
-        for held in {*walk.footprints(), walk.chunks_to_cache()}
-        if holding(held, slow.target.chunk_nbytes).is_moderate
-        and slow.decodes >= worth.NOTICED * walk.decodes_per_chunk(held)
-    ]
-    return min(affordable, key=lambda held: (walk.decodes_per_chunk(held), held), default=None)
-
-
-def _held(slow: Slow, why: str, chunks: int | None = None, effect: str = "") -> Cause:
-    """Advise the cache that was measured to help, or else one that holds so many chunks."""
+def _held(slow: Slow, why: str, effect: str = "") -> Cause:
+    """Advise the cache that was measured to help, or else the one that suits the pattern."""
     target, cured = slow.target, slow.cured
     if cured is not None:
         nslots = cured.succeeded[0].actual_cache_nslots or FEWEST_SLOTS
@@ -356,12 +360,11 @@ def _held(slow: Slow, why: str, chunks: int | None = None, effect: str = "") -> 
             f"'{slow.name}' {format_ratio(total(slow.cell) / total(cured))} as fast"
         )
         return Cause(why, slow.with_cache(cache, own_slots=True), effect)
-    assert chunks is not None
-    remedy = slow.with_cache(holding(chunks, target.chunk_nbytes))
-    return Cause(why, remedy, f"{effect} (computed, not measured)")
+    assert slow.suited is not None
+    return Cause(why, slow.with_cache(slow.suited), f"{effect} (computed, not measured)")
 
 
-def _cache(slow: Slow, needed: int | None) -> Cause:
+def _cache(slow: Slow) -> Cause:
     """A cache that holds what the walk comes back to spares it the decodes."""
     target, walk, nbytes = slow.target, slow.walk, slow.cache.cache_nbytes
     chunk, cache = format_size(target.chunk_nbytes), format_size(nbytes)
@@ -378,12 +381,14 @@ def _cache(slow: Slow, needed: int | None) -> Cause:
         )
     verb = "fetches" if target.filters == "none" else "decodes"
     why = f"{held}, so that reading '{slow.name}' {verb} each chunk about {times}."
-    after = 1.0 if needed is None else walk.decodes_per_chunk(needed)
-    left = "once" if after < 1.05 else f"{format_ratio(after)}"
-    effect = (
-        f"{format_ratio(slow.decodes / after)} fewer decodes: each chunk {left} instead of {times}"
-    )
-    return _held(slow, why, needed, effect)
+    after = slow.decodes_then
+    fewer = format_ratio(slow.decodes / after)
+    effect = f"{fewer} fewer decodes: each chunk {_often(after)} instead of {times}"
+    return _held(slow, why, effect)
+
+
+def _often(decodes: float) -> str:
+    return "once" if decodes < 1.05 else format_ratio(decodes)
 
 
 def _in_no_order(slow: Slow) -> Cause:
@@ -399,8 +404,8 @@ def _in_no_order(slow: Slow) -> Cause:
         f"({format_size(target.chunk_nbytes)} each): they {verb} about "
         f"{slow.decodes * touched:,.0f} chunks, each about {slow.decodes:,.0f} times."
     )
-    if slow.cured is not None or holding(chunks, target.chunk_nbytes).is_moderate:
-        return _held(slow, why, chunks, "each chunk once")
+    if slow.cured is not None or slow.suited is not None:
+        return _held(slow, why, f"each chunk {_often(slow.decodes_then)}")
     return Cause(why, effect="smaller chunks, or reads sorted by place, would need fewer")
 
 
@@ -456,11 +461,10 @@ def _repack(slow: Slow, chunks: tuple[int, ...]) -> tuple[records.Remedy, ...]:
         return ()
     then = Stored(target.shape, chunks, target.itemsize)
     across = plane(target.shape, line_axis(target.shape, block))
-    each = (walk_cost(then, one).decoded_nbytes for one in (block, across))
-    needed = max((nbytes for nbytes in each if nbytes <= worth.LARGEST_CACHE_NBYTES), default=0)
-    if needed <= target.cache_nbytes:
+    default = Reader("", "", target.cache_nbytes, target.cache_nslots, target.cache_w0)
+    cache = suited(then, [Pattern("", one) for one in (block, across)], (default,))
+    if cache is None:
         return copies
-    cache = holding(-(-needed // then.chunk_nbytes), then.chunk_nbytes)
     return *copies, records.larger_cache(copy_name(copies[0]), target.dataset, cache)
 
 
@@ -487,9 +491,8 @@ def _scattered(slow: Slow, best: Cell) -> Cause:
     if slow.cured is not None:
         return _held(slow, why)
     if target.chunks is not None:
-        needed = slow.walk.chunks_to_cache()
-        if holding(needed, target.chunk_nbytes).is_moderate:
-            return _held(slow, why, needed, "each chunk is then fetched once, as a whole")
+        if slow.suited is not None:
+            return _held(slow, why, "each chunk is then fetched once, as a whole")
     elif target.layout != "contiguous":
         return Cause(why)
     chunks = suitable_chunks(target, _stated(slow.results))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from chunkwise.model import worth
 from chunkwise.model.chunk_cache import hash_slots, prime_from, slots
 from chunkwise.model.cost import Stored
-from chunkwise.model.traffic import Pattern
+from chunkwise.model.readers import LIBHDF5_2, Reader
+from chunkwise.model.traffic import Pattern, traffic
 
 # A cache is given in whole MiB, as people write it.
 MIB: Final = 1 << 20
@@ -24,11 +25,6 @@ class Cache:
 
     nbytes: int
     nslots: int
-
-    @property
-    def is_moderate(self) -> bool:
-        """Whether it is no larger than what one dataset should be given."""
-        return self.nbytes <= worth.LARGEST_CACHE_NBYTES
 
 
 def holding(
@@ -44,24 +40,42 @@ def holding(
     return Cache(max(nbytes, least_nbytes), max(hash_slots(chunks), least_nslots))
 
 
-def caches(stored: Stored, patterns: Sequence[Pattern]) -> list[int]:
-    """List sizes of a chunk cache, in bytes, with which some pattern finds its chunks again."""
-    # Ascending, each at most `worth.LARGEST_CACHE_NBYTES`.
-    found = set()
+def suited(stored: Stored, patterns: Sequence[Pattern], readers: Sequence[Reader]) -> Cache | None:
+    """Choose the chunk cache for programs that read a dataset so; None if none helps."""
+    # The smallest one with which about as few chunks are decoded as with any that one dataset may
+    # be given.  No program gets less than it has by itself.
+    found = []
+    for cache in _caches(stored, patterns):
+        library = replace(LIBHDF5_2, cache_nbytes=cache.nbytes, nslots=cache.nslots)
+        found.append((_fetches(stored, patterns, library), cache))
+    fewest = min((number for number, _ in found), default=math.inf)
+    if all(_fetches(stored, patterns, one) < worth.PROGRAM * fewest for one in readers):
+        return None
+    cache = next(cache for number, cache in found if number <= worth.AS_GOOD * fewest)
+    nbytes = max(cache.nbytes, *(one.cache_nbytes for one in readers))
+    return Cache(nbytes, _free_slots(stored, patterns, cache.nslots))
+
+
+def _fetches(stored: Stored, patterns: Sequence[Pattern], reader: Reader) -> float:
+    """Count the chunks, and the pieces of chunks that are not cached, which patterns fetch."""
+    found = ((one.weight, traffic(stored, one, reader)) for one in patterns)
+    return sum(weight * (one.loads + one.pieces) for weight, one in found)
+
+
+def _caches(stored: Stored, patterns: Sequence[Pattern]) -> list[Cache]:
+    """List the caches that one dataset may be given and let some pattern find its chunks again."""
+    held: set[int] = set()
     for pattern in patterns:
-        if pattern.writes:
-            continue
         walk = stored.walk(pattern.block, pattern.order)
-        held = {*walk.footprints(), walk.chunks_to_cache(), walk.chunks_per_operation}
+        held |= {*walk.footprints(), walk.chunks_to_cache(), walk.chunks_per_operation}
         if pattern.scattered or pattern.selections is not None:
             held.add(math.prod(stored.grid))
-        found |= {holding(number, stored.chunk_nbytes).nbytes for number in held}
-    return sorted(nbytes for nbytes in found if nbytes <= worth.LARGEST_CACHE_NBYTES)
+    found = (holding(number, stored.chunk_nbytes) for number in sorted(held))
+    return [cache for cache in found if cache.nbytes <= worth.LARGEST_CACHE_NBYTES]
 
 
-def free_slots(stored: Stored, patterns: Sequence[Pattern], nbytes: int) -> int:
-    """Return slots for a cache: a prime, with which no two chunks of a read share one."""
-    number = hash_slots(max(1, nbytes // max(1, stored.chunk_nbytes)))
+def _free_slots(stored: Stored, patterns: Sequence[Pattern], number: int) -> int:
+    """Return so many slots or a few more: a prime with which no two chunks of a read share one."""
     reads = [read for pattern in patterns for read in _reads(stored, pattern)]
     best, fewest = number, math.inf
     for _ in range(_TRIED):

@@ -13,8 +13,9 @@ from chunkwise.inspection import inspect
 from chunkwise.inspection.facts import FileFacts
 from chunkwise.model import worth
 from chunkwise.model.cost import Stored
-from chunkwise.model.held import holding
-from chunkwise.model.readers import LIBHDF5_1, LIBHDF5_2, Reader
+from chunkwise.model.held import suited
+from chunkwise.model.readers import LIBHDF5_1, LIBHDF5_2, UNCACHED, Reader
+from chunkwise.model.traffic import Pattern
 from chunkwise.names import printable
 from chunkwise.remedy.fix import Fix
 from chunkwise.remedy.records import larger_cache
@@ -118,20 +119,21 @@ def _of_writes(one: TracedDataset) -> RunFinding | None:
     block = max(blocks, key=blocks.count)
     stored = Stored(one.shape, one.chunk, one.item_nbytes, True)
     needed = stored.walk(block).chunks_to_cache()
-    cache = holding(needed, stored.chunk_nbytes, unit=1)
-    lines = spelled([larger_cache(one.file, one.dataset, cache, writing=True)])
+    cache = suited(stored, [Pattern("", block)], _reader(one) or (UNCACHED,))
+    remedies = () if cache is None else (larger_cache(one.file, one.dataset, cache, writing=True),)
+    lines = spelled(remedies)
     decoding = sum(decoded.seconds for decoded in one.filters)
-    size = format_size(cache.nbytes)
+    keeps = "" if cache is None else f" A cache of {format_size(cache.nbytes)} suits these writes."
     return RunFinding(
         *_names(one),
         "writes-exceed-cache",
         f"A write of {format_shape(block)} fills a part of {counted(needed, 'chunk')} "
-        f"({size}), which HDF5's chunk cache did not keep until the next one: it "
-        f"decoded {one.loaded:,} chunks again, of a dataset that has {one.chunks:,}. A cache of "
-        f"{size} keeps them.",
-        lines[0].text,
+        f"({format_size(needed * stored.chunk_nbytes)}), which HDF5's chunk cache did not keep "
+        f"until the next one: it decoded {one.loaded:,} chunks again, of a dataset that has "
+        f"{one.chunks:,}.{keeps}",
+        lines[0].text if lines else "",
         _in_program(lines[1:]),
-        _gain(one, one.seconds - decoding),
+        _gain(one, one.seconds - decoding) if lines else "",
     )
 
 

@@ -18,7 +18,7 @@ from chunkwise.inspection.patterns import Block, decoding_speed, stored_as, surv
 from chunkwise.model import readers, worth
 from chunkwise.model.chunk_shape import shrunk
 from chunkwise.model.cost import decodes_by_size
-from chunkwise.model.held import holding
+from chunkwise.model.held import Cache, holding, suited
 from chunkwise.model.purpose import in_words
 from chunkwise.model.readers import CHUNKWISE, Reader, this_process
 from chunkwise.model.traffic import Pattern
@@ -112,7 +112,10 @@ def reads_exceed_cache(subject: Subject) -> Iterator[Unspelled]:
     lost = survival(facts, Pattern(worst.name, block), reader, decoding_speed(facts))
     needed = stored.walk(block).chunks_to_cache()
     verb = "fetches" if facts.filters == "none" else "decodes"
-    others = [one for one in found if one is not worst and _is_served(subject, one.block)]
+    # What no cache helps is no reason for one.
+    others = [
+        one for one in found if one is not worst and _suited(subject, [one.block], one.affected)
+    ]
     also = [_in_words(subject, one.block) for one in others[:_MOST_NAMED]]
     yield Unspelled(
         code="reads-exceed-cache",
@@ -192,7 +195,7 @@ def slot_collision(subject: Subject) -> Iterator[Unspelled]:
         },
         source=f"{COMPRESSED}, 'Chunk Caching in HDF5'; H5Pset_cache",
         remedies=(
-            _cache_for(subject, touched, [reader]),
+            _cache_for(subject, holding(touched, chunks.nbytes), [reader]),
             *_other_chunks(subject, block, [reader]),
         ),
         waste_nbytes=_waste(facts, kept.decodes),
@@ -288,10 +291,11 @@ def _reading(
     """Read the file as it is: with a larger cache, by chunkwise, or all at once."""
     facts = subject.facts
     stored = stored_as(facts)
-    if _is_served(subject, block):
-        blocks = [block, *(one.block for one in others)]
-        held = max(stored.walk(one).chunks_to_cache() for one in blocks)
-        yield _cache_for(subject, held, affected)
+    cache = _suited(subject, [block], affected) and _suited(
+        subject, [block, *(one.block for one in others)], affected
+    )
+    if cache is not None:
+        yield _cache_for(subject, cache, affected)
     # If chunkwise's own cache loses the same chunks, it is no remedy.
     if decodes_by_size(stored, block, readers.reader(CHUNKWISE)) < worth.NOTICED:
         yield from natively(subject.file, subject.path, facts.filters)
@@ -299,22 +303,28 @@ def _reading(
         yield ReadOnce(subject.file, subject.path)
 
 
-def _is_served(subject: Subject, block: Block) -> bool:
-    """Whether a cache that one dataset may be given holds what a walk needs again."""
-    assert subject.facts.chunks is not None
-    held = stored_as(subject.facts).walk(block).chunks_to_cache()
-    return holding(held, subject.facts.chunks.nbytes).is_moderate
+def _suited(subject: Subject, blocks: Sequence[Block], affected: Sequence[Reader]) -> Cache | None:
+    """Choose the cache for walks of these blocks; None if none helps."""
+    return suited(
+        stored_as(subject.facts),
+        [Pattern("", one) for one in blocks],
+        _concerned(subject, affected),
+    )
 
 
-def _cache_for(subject: Subject, held: int, affected: Sequence[Reader]) -> SetCache:
-    """Give a dataset a cache of so many chunks, by the lines for the reader concerned first."""
-    assert subject.facts.chunks is not None
+def _concerned(subject: Subject, affected: Sequence[Reader]) -> list[Reader]:
+    """Give those who need a line, and this process, if it is one of the readers."""
     here = this_process()
-    cache = holding(
-        held,
-        subject.facts.chunks.nbytes,
-        least_nbytes=here.cache_nbytes,
-        least_nslots=here.nslots or 0,
+    same = (each for each in subject.readers if each.cache_nbytes == here.cache_nbytes)
+    return [*affected, *same]
+
+
+def _cache_for(subject: Subject, cache: Cache, affected: Sequence[Reader]) -> SetCache:
+    """Give a dataset a cache, by the lines for the reader concerned first."""
+    concerned = _concerned(subject, affected)
+    cache = Cache(
+        max(cache.nbytes, *(each.cache_nbytes for each in concerned)),
+        max(cache.nslots, *(each.nslots or 0 for each in concerned)),
     )
     names = [each.name for each in affected]
     filters = subject.facts.filters
