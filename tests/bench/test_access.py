@@ -20,7 +20,7 @@ from chunkwise.measure.planning import spell_out
 from chunkwise.measure.space import Space
 from chunkwise.measure.target import look
 from chunkwise.model.chunk_shape import default_chunk
-from chunkwise.patterns import Access, count, grammar, parse, stated, weight
+from chunkwise.patterns import Access, count, parse, stated, unbound, weight
 from chunkwise.trials import unions
 from chunkwise.trials.trial import Trial
 from tests.support.commands import run
@@ -141,7 +141,7 @@ def test_defaults(shape: tuple[int, ...], expected: dict[str, tuple[int, ...]]) 
 def test_everything_is_read_in_slabs_where_it_is_large() -> None:
     everything = patterns.defaults((100_000, 1000, 10), 8)[-1]
     assert everything.name == "all"
-    assert math.prod(everything.block) * 8 <= grammar.WHOLE_NBYTES
+    assert math.prod(everything.block) * 8 <= unbound.WHOLE_NBYTES
     assert everything.block[1:] == (1000, 10)
 
 

@@ -523,7 +523,7 @@ def test_what_is_measured_takes_the_place_of_what_findings_offer(
     asked: list[tuple[Any, ...]] = []
 
     def advise(_: str, path: str, access: Any, **options: Any) -> Any:
-        asked.append((path, tuple(access), options["budget_s"] > 0))
+        asked.append((path, tuple(map(str, access)), options["budget_s"] > 0))
         return advice((12, 25, 30), "shuffle+deflate:1", verified=verified)
 
     monkeypatch.setattr(proving, "advise", advise)

@@ -153,7 +153,7 @@ def test_words_for_what_is_odd() -> None:
     runs = [gaps, *(walk((start,), (1,)) for start in (4, 2, 3))]
     one = dataset((9,), (), runs, file="f", dataset="/d", unlisted=2)
     assert "3 of 1 in no order" in trace.in_words(one)
-    assert list(trace.patterns(one)) == ["1@random"]
+    assert [*map(str, trace.patterns(one))] == ["1@random"]
     said = list(telling.lines(trace.Trace([one], {1: "program"})))
     assert said[-1] == "  chunkwise advise f /d --access 1@random"
 
@@ -172,10 +172,13 @@ def test_boxes_in_no_order() -> None:
         )
         starts = rest[1:]
     one = dataset((40, 30), (7, 30), runs)
-    assert list(trace.patterns(one)) == ["1x30@random"]
+    assert [*map(str, trace.patterns(one))] == ["1x30@random"]
     assert trace.in_words(one) == "40 of 1x30 in no order"
     mostly = dataset((40, 30), (7, 30), [walk((0, 0), (1, 30), 35, by=(1, 0)), *runs[:3]])
-    assert list(trace.patterns(mostly)) == ["1x30@walk"]
+    found = list(trace.patterns(mostly))
+    assert [*map(str, found)] == ["1x30@walk"]
+    # Written and read again, they are the same.
+    assert patterns.read(map(str, found)) == tuple(found)
     assert trace.in_words(mostly).endswith("then 6 of 1x30 in no order")
 
 

@@ -18,6 +18,7 @@ from chunkwise.notebook import in_notebook
 if TYPE_CHECKING:
     from chunkwise.advice.answer import Advice
     from chunkwise.measure.schedule import Step
+    from chunkwise.patterns import StatedPattern
 
 DEFAULT_BUDGET_S: Final = 60.0
 
@@ -25,7 +26,7 @@ DEFAULT_BUDGET_S: Final = 60.0
 def advise(
     path: str | os.PathLike[str],
     dataset: str,
-    access: Sequence[str] = (),
+    access: Sequence[str | StatedPattern] = (),
     *,
     objective: str = "balanced",
     reader: str | None = None,

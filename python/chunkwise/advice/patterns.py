@@ -7,7 +7,7 @@ append``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chunkwise import patterns
 from chunkwise.errors import UsageError
@@ -35,18 +35,16 @@ class Asked:
 
 
 def read(
-    texts: Sequence[str],
+    access: Sequence[str | patterns.StatedPattern],
     shape: tuple[int, ...],  # Of the dataset, in elements, and bytes of one
     itemsize: int,
     where: str,
     around: patterns.Around | None = None,
 ) -> tuple[Asked, ...]:
     """Read the patterns of a dataset; without any, the canonical ones."""
-    found = (
-        [_asked(text, shape, itemsize, where, around) for text in texts]
-        if texts
-        else list(_usual(shape, itemsize))
-    )
+    dataset = patterns.Dataset(shape, itemsize, where, around)
+    stated = [_asked(one, dataset) for one in patterns.read(access)]
+    found = stated or list(_usual(shape, itemsize))
     names = [one.pattern.name for one in found]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -67,13 +65,6 @@ def _usual(shape: tuple[int, ...], itemsize: int) -> Iterator[Asked]:
         yield Asked(f"{one.name}={text}", access, as_pattern(access, shape))
 
 
-def _asked(
-    text: str,
-    shape: tuple[int, ...],
-    itemsize: int,
-    where: str,
-    around: patterns.Around | None,
-) -> Asked:
-    _, rest = patterns.done(text)
-    meant = patterns.parse(rest, shape, itemsize, where, around)
-    return Asked(rest, *patterns.as_stated(meant, shape, text))
+def _asked(one: patterns.StatedPattern, dataset: patterns.Dataset) -> Asked:
+    found = patterns.as_stated(one.on(dataset), dataset.shape, one)
+    return Asked(str(replace(one, does="read")), *found)

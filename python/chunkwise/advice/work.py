@@ -35,6 +35,7 @@ from chunkwise.model.search import (
     search,
 )
 from chunkwise.model.seconds import Codec, Machine
+from chunkwise.patterns import StatedPattern
 from chunkwise.patterns import question as stated_question
 from chunkwise.words import LAYOUTS
 
@@ -108,7 +109,7 @@ class Work:
         cls,
         path: str | os.PathLike[str],
         dataset: str,
-        access: Sequence[str],
+        access: Sequence[str | StatedPattern],
         asked_for: Wishes,
         *,
         begun: float,

@@ -100,6 +100,7 @@ def command(
     each file is fixed separately.
     """
     from chunkwise.fixing.run import DEFAULT_SECONDS, Wish
+    from chunkwise.patterns import read
     from chunkwise.repacking.api import using_threads
 
     chosen = batches.choose("fix", batches.Chosen(arguments, **given), several=True)
@@ -111,7 +112,7 @@ def command(
     if no_measure and seconds is not None:
         raise UsageError("--no-measure and --budget: give one of them")
     wish = Wish(
-        access,
+        read(access),
         merge,
         Options(
             memory_nbytes=chosen.memory_of(memory),

@@ -118,6 +118,7 @@ def command(
     from chunkwise.mpi.machine import share
     from chunkwise.mpi.ranks import of_many_ranks
     from chunkwise.newfile.target import choose as place_of
+    from chunkwise.patterns import read
     from chunkwise.repacking.api import using_threads
     from chunkwise.repacking.crew import by_all
     from chunkwise.repacking.rules import Rules
@@ -145,7 +146,7 @@ def command(
             metadata_block_nbytes=metadata_block,
             readers=readers,
         ),
-        access=access,
+        access=read(access),
         resume=resume,
         anew=chosen.unchanged == "copy",
     )

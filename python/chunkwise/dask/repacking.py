@@ -34,6 +34,7 @@ from chunkwise.names import decode_name, encode_name, printable
 from chunkwise.newfile.claim import Claim
 from chunkwise.newfile.index import open_index
 from chunkwise.newfile.target import choose
+from chunkwise.patterns import read
 from chunkwise.proof.compare import Comparison, Sharing
 from chunkwise.repacking.api import Size, as_nbytes
 from chunkwise.repacking.creation import access_list
@@ -120,7 +121,7 @@ metadata_block, progress
         page_nbytes=as_nbytes(page_size),
         metadata_block_nbytes=as_nbytes(metadata_block),
     )
-    job = Job(Rules.of(chunk, filters, as_nbytes(min_size) or 0), options, tuple(access))
+    job = Job(Rules.of(chunk, filters, as_nbytes(min_size) or 0), options, read(access))
     watch = progress or (lambda _: None)
     task_nbytes = memory_nbytes or _task_nbytes(scheduler)
     return run(job, place, watch, _Workers(scheduler, options, task_nbytes, in_flight, watch))

@@ -11,6 +11,7 @@ from chunkwise.fixing.run import DEFAULT_SECONDS, Wish, doing, mend, plan
 from chunkwise.grammar import parse_duration, parse_size
 from chunkwise.newfile.target import choose
 from chunkwise.notebook import in_notebook
+from chunkwise.patterns import read
 from chunkwise.repacking.api import using_threads
 from chunkwise.repacking.options import Options, Verify
 from chunkwise.repacking.progress import Watch, by_bar
@@ -105,7 +106,7 @@ def fix(
         raise UsageError(f"seconds {seconds}, advise {advise}: give 0 or more")
     nbytes = parse_size(memory) if isinstance(memory, str) else memory
     options = Options(memory_nbytes=nbytes, verify=verify, readers=tuple(readers))
-    wish = Wish(tuple(access), merge, options, duration, resume, advise_s)
+    wish = Wish(read(access), merge, options, duration, resume, advise_s)
     file = os.fspath(source)
     with in_notebook(unless=tell or progress) as show:
         do = doing(tell or (lambda text: show(text, 0, 0)), progress or by_bar(show))

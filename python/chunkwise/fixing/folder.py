@@ -13,6 +13,7 @@ from chunkwise.inspection import inspect
 from chunkwise.inspection.facts import FileFacts
 from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.newfile.target import Place
+from chunkwise.patterns import StatedPattern
 from chunkwise.repacking.folder import (
     FileResult,
     Treated,
@@ -25,14 +26,14 @@ from chunkwise.repacking.folder import (
 from chunkwise.repacking.progress import Moment, Watch
 
 
-def inspect_apart(path: str, access: Sequence[str] = ()) -> FileFacts:
+def inspect_apart(path: str, access: Sequence[StatedPattern] = ()) -> FileFacts:
     """Collect the facts about a file in a process of its own: libhdf5 crashes on some."""
     return contained(partial(inspect, path, access=access), printable(path))
 
 
 def work_of(wish: Wish, unchanged: Unchanged) -> Work:
     """Mend each file."""
-    key = key_of(wish.access, wish.merge, wish.options, unchanged, wish.advise_s)
+    key = key_of([*map(str, wish.access)], wish.merge, wish.options, unchanged, wish.advise_s)
     return Work(partial(_mend_one, wish, unchanged), partial(_plan_one, wish), key, wish.resume)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -23,7 +24,7 @@ from chunkwise.measure.target import look
 from chunkwise.measure.verdict import spread, verdict
 from chunkwise.model.readers import Reader, this_process
 from chunkwise.names import printable
-from chunkwise.patterns import Access, as_pattern, as_stated, done, parse, whole
+from chunkwise.patterns import Access, Dataset, StatedPattern, as_pattern, as_stated, whole
 from chunkwise.trials.pagecache import warm
 from chunkwise.trials.trial import Measurement, Trial
 
@@ -50,7 +51,9 @@ class Question:
     promised: Gain
 
 
-def questions(facts: FileFacts, choice: Choice, access: Sequence[str]) -> tuple[Question, ...]:
+def questions(
+    facts: FileFacts, choice: Choice, access: Sequence[StatedPattern]
+) -> tuple[Question, ...]:
     """Give the patterns on the datasets that change, those that gain most first."""
     datasets = {one.path: one.dataset for one in facts.objects}
     walks = {
@@ -115,7 +118,9 @@ def _saved_s(question: Question) -> float:
     return 0.0 if before is None or after is None else before - after
 
 
-def _patterns(file: str, path: str, dataset: DatasetFacts, access: Sequence[str]) -> list[Access]:
+def _patterns(
+    file: str, path: str, dataset: DatasetFacts, access: Sequence[StatedPattern]
+) -> list[Access]:
     """Give the patterns that are stated; if none is, those that the dataset is made for."""
     shape, itemsize = dataset.shape or (), dataset.itemsize
     found = []
@@ -123,16 +128,11 @@ def _patterns(file: str, path: str, dataset: DatasetFacts, access: Sequence[str]
         uses = [] if dataset.purpose is None else dataset.purpose.uses
         found = [Access(use.name, use.block) for use in uses if use.block != shape]
         return [*found, Access("all", whole(shape, itemsize))]
-    for text in access:
-        what, rest = done(text)
-        if what != "read":
-            continue
-        try:
-            where = f"'{printable(path)}'"
-            meant = parse(rest, shape, itemsize, where, Surroundings(file, path))
-            found.append(as_stated(meant, shape)[0])
-        except SelectionError:
-            continue
+    here = Dataset(shape, itemsize, f"'{printable(path)}'", Surroundings(file, path))
+    for one in access:
+        if one.does == "read":
+            with suppress(SelectionError):
+                found.append(as_stated(one.on(here), shape)[0])
     return found
 
 

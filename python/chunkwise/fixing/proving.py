@@ -15,6 +15,7 @@ from chunkwise.errors import ChunkwiseError
 from chunkwise.inspection.facts import FileFacts
 from chunkwise.model.layout import Layout
 from chunkwise.names import printable
+from chunkwise.patterns import StatedPattern
 
 # Where the time of a file goes; each takes a share of the budget.
 _MOST_DATASETS: Final = 4
@@ -24,7 +25,7 @@ _SMALL_NBYTES: Final = 1 << 20
 def proved(
     facts: FileFacts,
     file: str,
-    access: Sequence[str],
+    access: Sequence[StatedPattern],
     *,
     budget_s: float,
     readers: Sequence[str] = (),

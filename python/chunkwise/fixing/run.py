@@ -27,6 +27,7 @@ from chunkwise.names import printable
 from chunkwise.newfile.publish import noting_it_stays
 from chunkwise.newfile.target import ConvertedPlace, Place
 from chunkwise.newfile.target import choose as where
+from chunkwise.patterns import StatedPattern
 from chunkwise.proof.conversion import as_proved_netcdf4
 from chunkwise.remedy.lines import examine
 from chunkwise.repacking.options import Options
@@ -48,7 +49,7 @@ class Wish:
     """What is asked, for any file."""
 
     # Patterns that will be read; none for those that inspect looks at.
-    access: tuple[str, ...] = ()
+    access: tuple[StatedPattern, ...] = ()
     merge: bool = False  # Whether virtual and external datasets become the file's own data
     options: Options = field(default_factory=Options)  # How the file is written
     seconds: float = DEFAULT_SECONDS  # What measuring may take; 0 for no measurement
@@ -63,7 +64,7 @@ class Doing:
 
     # Collects the facts about a file, for the patterns that are read: in a process of its own
     # where it may be damaged.
-    inspect: Callable[[str, Sequence[str]], FileFacts]
+    inspect: Callable[[str, Sequence[StatedPattern]], FileFacts]
     tell: Callable[[str], None]  # Told what is done next, in words; may raise to end the run
     watch: Watch  # Told about the progress of the repack; may raise to end the run
 

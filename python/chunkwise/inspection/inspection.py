@@ -40,7 +40,7 @@ from chunkwise.model.purpose import NO_SIGNS, Axis, Kind, Signs, purpose
 from chunkwise.model.readers import Reader, everyone, reader
 from chunkwise.model.traffic import Pattern
 from chunkwise.names import HDF5_ERRORS, encode_name, is_url, printable, shown_url
-from chunkwise.patterns import of_stored, question
+from chunkwise.patterns import StatedPattern, of_stored, question, read
 from chunkwise.remote.opening import open_url
 from chunkwise.remote.urls import file_name, local_path
 from chunkwise.verdicts import Verdict
@@ -139,7 +139,7 @@ def inspect(
     path: str | os.PathLike[str],
     dataset: str | None = None,
     *,
-    access: Sequence[str] = (),
+    access: Sequence[str | StatedPattern] = (),
     readers: Sequence[str | Reader] | None = None,
     sample: bool = True,
     metadata: bool = True,
@@ -199,7 +199,7 @@ def inspect(
     """
     named = everyone() if readers is None else readers
     served = tuple(reader(one) if isinstance(one, str) else one for one in named)
-    asked = _Asked(dataset, access, served, sample, metadata)
+    asked = _Asked(dataset, read(access), served, sample, metadata)
     # A plugin may have been registered since the last call.
     forget_filters()
     path = (local_path(os.fspath(path)) if is_url(path) else None) or path
@@ -230,7 +230,7 @@ class _Asked(NamedTuple):
     """What is to be known of a file, as `inspect` has it."""
 
     dataset: str | None
-    access: Sequence[str]
+    access: Sequence[StatedPattern]
     served: tuple[Reader, ...]
     sample: bool
     metadata: bool
@@ -336,7 +336,7 @@ def _gathered_by(file: h5py.File, asked: _Asked, *, native: bool) -> _Gathered:
 
 
 def _stated(
-    access: Sequence[str],
+    access: Sequence[StatedPattern],
     file: h5py.File,
     objects: Iterable[ObjectFacts],
     coordinates: Mapping[str, str],

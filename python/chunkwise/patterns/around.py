@@ -24,34 +24,19 @@ class Around(Protocol):
         """The names of its dimensions, None for one without; empty if none has one."""
 
 
-def by_names(
-    text: str, spec: str, shape: tuple[int, ...], around: Around | None, where: str
-) -> str | None:
-    """Turn ``time=all,y=1,x=1`` into a block such as ``365x1x1``."""
-    # Dimensions that are not named are read whole.
-    found = _named_lengths(spec)
-    if not found:
-        return None
-    names = _names(around)
-    if len(found) == 1 and found[0][0] not in names:
-        return None  # NAME=PATTERN
-    lengths = _in_order(found, names, f"access pattern '{printable(text)}'", shape, where)
-    return "x".join(":" if length is None else str(length) for length in lengths)
-
-
 def chunk_by_names(
     text: str, shape: tuple[int, ...], around: Around | None, where: str
 ) -> tuple[int, ...] | None:
     """Turn ``time=365,y=20,x=20`` into a chunk shape; None if it names no dimension."""
     # A chunk holds all of a dimension that is not named.
-    found = _named_lengths(text)
+    found = named_lengths(text)
     if not found:
         return None
-    lengths = _in_order(found, _names(around), f"chunk '{printable(text)}'", shape, where)
+    lengths = in_order(found, names(around), f"chunk '{printable(text)}'", shape, where)
     return tuple(whole if n is None else n for n, whole in zip(lengths, shape, strict=True))
 
 
-def _named_lengths(spec: str) -> list[tuple[str, int | None]]:
+def named_lengths(spec: str) -> list[tuple[str, int | None]]:
     """Read names with lengths, None for all; nothing if the text is none of that kind."""
     parts = [_PART.fullmatch(part) for part in spec.split(",")]
     found = [part for part in parts if part is not None]
@@ -60,12 +45,13 @@ def _named_lengths(spec: str) -> list[tuple[str, int | None]]:
     return [(part[1], int(part[2]) if part[2].isdecimal() else None) for part in found]
 
 
-def _names(around: Around | None) -> list[str]:
+def names(around: Around | None) -> list[str]:
+    """Give the names of the dimensions, without their groups; empty for one without."""
     names = () if around is None else around.dimensions
     return ["" if name is None else name.rpartition("/")[2] for name in names]
 
 
-def _in_order(
+def in_order(
     found: Sequence[tuple[str, int | None]],
     names: Sequence[str],
     said: str,

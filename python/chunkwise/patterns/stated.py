@@ -25,8 +25,10 @@ from chunkwise.model.chunk_shape import (
 from chunkwise.model.traffic import Pattern
 from chunkwise.names import printable
 from chunkwise.patterns.around import Around
-from chunkwise.patterns.grammar import count, parse, weight
+from chunkwise.patterns.grammar import count
+from chunkwise.patterns.grammar import read as read_pattern
 from chunkwise.patterns.pattern import Access, Hyperslab
+from chunkwise.patterns.unbound import Dataset, Does, StatedPattern
 
 _DONE: Final = re.compile(r"\s+(read|write|append)(?=\s+weight\b|\s*$)")
 # This many selections of a list are followed chunk by chunk.
@@ -34,8 +36,19 @@ _FOLLOWED: Final = 400
 _UNLIMITED: Final = 2**63 - 1
 
 
+def read(patterns: Iterable[str | StatedPattern]) -> tuple[StatedPattern, ...]:
+    """Read patterns as users state them; those that were read stay as they are."""
+    found = []
+    for one in patterns:
+        if isinstance(one, str):
+            does, rest = _done(one)
+            one = replace(read_pattern(rest), does=does)
+        found.append(one)
+    return tuple(found)
+
+
 def stated(
-    texts: Sequence[str],
+    patterns: Iterable[str | StatedPattern],
     shape: tuple[int, ...],  # Of the dataset; `maxshape` None if it cannot grow
     itemsize: int,
     maxshape: Sequence[int | None] | None,
@@ -44,42 +57,41 @@ def stated(
     *,
     grown_nbytes: int | None = None,  # As `expected_shape` takes it
 ) -> list[Pattern]:
-    """Read the patterns for which a dataset is made, as `chunk_shape.default_chunk` takes them."""
+    """Give the patterns for which a dataset is made, as `chunk_shape.default_chunk` takes them."""
     now = expected_shape(shape, itemsize, maxshape, grown_nbytes=grown_nbytes)
     most = shape if maxshape is None else maxshape
     largest = tuple(_UNLIMITED if n is None else max(1, n) for n in most)
     found = []
-    for text in texts:
-        _, rest = done(text)
+    for one in read(patterns):
         try:
-            meant = parse(rest, now, itemsize, where, around)
+            meant = one.on(Dataset(now, itemsize, where, around))
         except SelectionError:
             try:
-                meant = parse(rest, largest, itemsize, where, around)
+                meant = one.on(Dataset(largest, itemsize, where, around))
             except SelectionError:
                 # If it does not fit at all, the refusal names the shape that the user knows.
-                meant = parse(rest, shape, itemsize, where, around)
+                meant = one.on(Dataset(shape, itemsize, where, around))
             # Nobody knows where its selections lie before the dataset has grown.
             meant = Access(meant.name, meant.block, meant.order, meant.seed, meant.limit)
-        access, pattern = as_stated(meant, now, text)
+        access, pattern = as_stated(meant, now, one)
         said = taken_for(access, pattern, now if 0 in shape else shape, itemsize)
         found.append(replace(pattern, words=said))
     return found
 
 
 def of_stored(
-    texts: Sequence[str],
+    patterns: Iterable[str | StatedPattern],
     shape: tuple[int, ...],
     itemsize: int,
     maxshape: Sequence[int | None] | None,
     where: str,
     around: Around | None = None,
 ) -> list[Pattern]:
-    """Read the patterns by which data that is stored is read, as `chunk_shape.suited_chunk` does.
+    """Give the patterns by which data that is stored is read, as `chunk_shape.suited_chunk` does.
 
     Its present shape counts, as for those that measure: no room to grow but a page.
     """
-    return stated(texts, shape, itemsize, maxshape, where, around, grown_nbytes=PAGE_NBYTES)
+    return stated(patterns, shape, itemsize, maxshape, where, around, grown_nbytes=PAGE_NBYTES)
 
 
 def taken_for(access: Access, pattern: Pattern, shape: tuple[int, ...], itemsize: int) -> str:
@@ -111,13 +123,15 @@ def told(found: Iterable[tuple[str, int, Sequence[str]]]) -> tuple[str, ...]:
     return said if alike else tuple(f"In {printable(path)}, {one}" for one in said)
 
 
-def as_stated(meant: Access, shape: tuple[int, ...], text: str = "") -> tuple[Access, Pattern]:
+def as_stated(
+    meant: Access, shape: tuple[int, ...], said: StatedPattern | None = None
+) -> tuple[Access, Pattern]:
     """Give a stated pattern to those that measure, and to the model: of reads, one counts."""
-    writes = done(text)[0] != "read"
+    writes = said is not None and said.does != "read"
     if meant.order is None and meant.seed is None and meant.slabs is None and not writes:
         number = min(count(shape, meant.block), USUAL_READS)
         meant = replace(meant, seed=0, limit=number)
-    found = as_pattern(meant, shape, text)
+    found = as_pattern(meant, shape, said)
     if found.operations is not None:
         found = replace(found, weight=found.weight / found.operations, of_one_read=True)
     return meant, found
@@ -134,21 +148,26 @@ def question(patterns: Sequence[Pattern]) -> str:
     return " ".join(sorted(said))
 
 
-def done(text: str) -> tuple[str, str]:
+def _done(text: str) -> tuple[Does, str]:
     """Split off whether a pattern is for ``read`` (the default), ``write`` or ``append``."""
     found = _DONE.search(text)
-    return ("read", text) if found is None else (found[1], text.replace(found[0], "", 1))
+    if found is None:
+        return "read", text
+    return cast("Does", found[1]), text.replace(found[0], "", 1)
 
 
-def as_pattern(meant: Access, shape: tuple[int, ...], text: str = "") -> Pattern:
+def as_pattern(
+    meant: Access, shape: tuple[int, ...], said: StatedPattern | None = None
+) -> Pattern:
     """Give a pattern to the model."""
-    what, rest = done(text)
-    found = replace(_modelled(meant, shape), weight=weight(rest), writes=what != "read")
+    found = _modelled(meant, shape)
+    if said is not None:
+        found = replace(found, weight=said.weight, writes=said.does != "read")
     if found.writes and (found.scattered or found.selections is not None):
+        what = "appended" if said and said.does == "append" else "written"
         raise UsageError(
-            f"access pattern '{printable(text)}': only blocks that cover the array can be "
-            f"{'appended' if what == 'append' else 'written'}; write a block such as "
-            f"{format_shape((1, *shape[1:]))}"
+            f"access pattern '{printable(str(said))}': only blocks that cover the array can be "
+            f"{what}; write a block such as {format_shape((1, *shape[1:]))}"
         )
     return found
 

@@ -15,6 +15,7 @@ from chunkwise.mpi.machine import share
 from chunkwise.mpi.ranks import ALONE
 from chunkwise.newfile.target import choose
 from chunkwise.notebook import in_notebook
+from chunkwise.patterns import read
 from chunkwise.repacking.crew import by_all
 from chunkwise.repacking.options import Bound, Options, Verify
 from chunkwise.repacking.plan import Plan
@@ -139,7 +140,7 @@ def repack(
             metadata_block_nbytes=as_nbytes(metadata_block),
             readers=tuple(readers),
         ),
-        access=tuple(access),
+        access=read(access),
         resume=resume,
         anew=unchanged == "copy",
     )
@@ -173,7 +174,7 @@ def plan_repack(
         The file cannot be read, or a rule cannot be followed.
     """
     options = Options(memory_nbytes=as_nbytes(memory), merge=merge)
-    job = Job(Rules.of(chunk, filters, as_nbytes(min_size) or 0), options, tuple(access))
+    job = Job(Rules.of(chunk, filters, as_nbytes(min_size) or 0), options, read(access))
     with as_netcdf4(Path(source)) as readable, planned(job, readable) as (_, plan):
         return plan
 

@@ -26,7 +26,7 @@ from chunkwise.model.chunk_shape import (
 )
 from chunkwise.model.traffic import Pattern
 from chunkwise.names import printable
-from chunkwise.patterns import of_stored, question
+from chunkwise.patterns import StatedPattern, of_stored, question
 from chunkwise.patterns.around import chunk_by_names
 from chunkwise.repacking.facts import SourceDataset, stored_behind
 from chunkwise.repacking.rules import ChunkSetting, FilterSetting, Named, Rule, Rules, holding
@@ -67,7 +67,7 @@ class NewLayout:
 
 
 def decide(
-    source: SourceDataset, rules: Rules, *, merge: bool, access: Sequence[str] = ()
+    source: SourceDataset, rules: Rules, *, merge: bool, access: Sequence[StatedPattern] = ()
 ) -> NewLayout:
     """Decide the new layout of one dataset."""
     merged = merge and source.layout in ("virtual", "external")
@@ -94,7 +94,7 @@ def _with_filters(
     filter_rule: Rule[FilterSetting],
     stored: Pipeline,
     chunk_asked: bool,
-    access: Sequence[str],
+    access: Sequence[StatedPattern],
 ) -> NewLayout:
     """Give a dataset the filters that a rule names, or those that it has without a rule."""
     pipeline = stored if filter_rule.setting == "stored" else filter_rule.setting
@@ -165,7 +165,10 @@ def _left(wanted: NewLayout, source: SourceDataset, rule: Rule[Setting], reason:
 
 
 def _with_chunk(
-    wanted: NewLayout, source: SourceDataset, rule: Rule[ChunkSetting], access: Sequence[str]
+    wanted: NewLayout,
+    source: SourceDataset,
+    rule: Rule[ChunkSetting],
+    access: Sequence[StatedPattern],
 ) -> NewLayout:
     setting = rule.setting
     if setting == "stored":
@@ -211,7 +214,7 @@ def _by_names(setting: Named, source: SourceDataset) -> Shape:
     return found
 
 
-def _auto(source: SourceDataset, access: Sequence[str]) -> Shape:
+def _auto(source: SourceDataset, access: Sequence[StatedPattern]) -> Shape:
     patterns = _stated(source, access)
     if access:
         file = h5py.Dataset(source.identifier).file.filename
@@ -222,7 +225,7 @@ def _auto(source: SourceDataset, access: Sequence[str]) -> Shape:
     return suited_chunk(source.shape or (), source.itemsize, source.maxshape, patterns, now)
 
 
-def _stated(source: SourceDataset, access: Sequence[str]) -> list[Pattern]:
+def _stated(source: SourceDataset, access: Sequence[StatedPattern]) -> list[Pattern]:
     where = f"'{printable(source.path)}'"
     around = Surroundings(h5py.Dataset(source.identifier).file, source.path)
     return of_stored(access, source.shape or (), source.itemsize, source.maxshape, where, around)
@@ -235,7 +238,7 @@ def _why(source: SourceDataset, chunk: Shape, patterns: Sequence[Pattern]) -> st
 
 
 def _auto_in_vain(
-    source: SourceDataset, wanted: NewLayout, access: Sequence[str], named: bool
+    source: SourceDataset, wanted: NewLayout, access: Sequence[StatedPattern], named: bool
 ) -> str | None:
     """Say why a rule that does not name a dataset passes over it, or None."""
     if named:

@@ -196,7 +196,7 @@ def key_of(*settings: object) -> str:
 def work_of(job: Job, unchanged: Unchanged) -> Work:
     """Repack each file."""
     rules = [rule.text for rule in job.rules.all]
-    key = key_of(rules, job.rules.min_nbytes, job.access, job.options, unchanged)
+    key = key_of(rules, job.rules.min_nbytes, [*map(str, job.access)], job.options, unchanged)
     each = replace(job, strict=False)
     treat, plan = partial(_repack_one, each, unchanged), partial(_plan_one, each)
     return Work(treat, plan, key, job.resume, job.rules)

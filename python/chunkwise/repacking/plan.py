@@ -20,6 +20,7 @@ from chunkwise.grammar import format_size
 from chunkwise.grammar.parameters import carried, rounds
 from chunkwise.model.readability import Needs, losses, require, sentences
 from chunkwise.names import printable
+from chunkwise.patterns import StatedPattern
 from chunkwise.remedy.tools import ENCODED_FILTERS
 from chunkwise.repacking import estimate
 from chunkwise.repacking.bounds import EXACT, Bound, bound_of
@@ -141,7 +142,7 @@ def make_plan(
     rules: Rules,
     options: Options,
     memory_nbytes: int,
-    access: Sequence[str] = (),
+    access: Sequence[StatedPattern] = (),
     *,
     strict: bool = True,
 ) -> Plan:

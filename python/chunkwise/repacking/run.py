@@ -33,6 +33,7 @@ from chunkwise.names import printable
 from chunkwise.newfile.claim import BEFORE, JOURNAL, Claim, claimed, let_go
 from chunkwise.newfile.publish import noting_it_stays, publish
 from chunkwise.newfile.target import Place, writing_to
+from chunkwise.patterns import StatedPattern
 from chunkwise.proof.compare import prove
 from chunkwise.proof.conversion import as_proved_netcdf4
 from chunkwise.proof.records import Allowed, Proved
@@ -62,7 +63,7 @@ class Job:
 
     rules: Rules = field(default_factory=Rules)  # For the datasets, and for the file
     options: Options = field(default_factory=Options)
-    access: tuple[str, ...] = ()  # Access patterns for ``auto`` chunks
+    access: tuple[StatedPattern, ...] = ()  # Access patterns for ``auto`` chunks
     # Whether to go on from what a stopped run left, and to leave what this one has done if it is
     # stopped.
     resume: bool = False

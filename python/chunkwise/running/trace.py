@@ -19,6 +19,8 @@ from typing import Any, Final
 from chunkwise.errors import UsageError
 from chunkwise.grammar import format_shape
 from chunkwise.names import printable
+from chunkwise.patterns import StatedPattern
+from chunkwise.patterns.unbound import Block, Order, Word
 from chunkwise.words import joined
 
 FORMAT: Final = "chunkwise-trace"
@@ -117,7 +119,10 @@ class Trace:
             "format": FORMAT,
             "version": VERSION,
             "processes": [{"process": n, "program": p} for n, p in self.processes.items()],
-            "datasets": [asdict(one) | {"access": list(patterns(one))} for one in self.datasets],
+            "datasets": [
+                asdict(one) | {"access": [str(each) for each in patterns(one)]}
+                for one in self.datasets
+            ],
         }
 
 
@@ -212,16 +217,21 @@ class _Walk:
     block: tuple[int, ...]
     in_order: bool
 
-    def spelled(self, of: TracedDataset) -> str:
+    def stated(self, of: TracedDataset, weight: float) -> StatedPattern:
         if self.block == of.shape:
-            return "all"
+            return StatedPattern("all", "all", Word("all"), weight=weight)
+        text, block = format_shape(self.block), Block(self.block)
+        if not self.in_order:
+            text = f"{text}@random"
+            return StatedPattern(text, text, block, seed=0, weight=weight)
         # What is written covers the array in any case.
-        order = "" if of.operation == "write" else "@walk"
-        return format_shape(self.block) + (order if self.in_order else "@random")
+        order: Order | None = None if of.operation == "write" else "walk"
+        text = text if order is None else f"{text}@{order}"
+        return StatedPattern(text, text, block, order, weight=weight)
 
 
-def patterns(one: TracedDataset) -> Iterator[str]:
-    """Write its calls as access patterns: walks by their block, nothing for other selections."""
+def patterns(one: TracedDataset) -> Iterator[StatedPattern]:
+    """Give its calls as access patterns: walks by their block, nothing for other selections."""
     # Boxes of one shape in order are ``BLOCK@walk``, in no order ``BLOCK@random``.  Both are walks
     # over the whole dataset, and weigh as much as was done of them.
     counts: dict[_Walk, float] = {}
@@ -242,9 +252,8 @@ def patterns(one: TracedDataset) -> Iterator[str]:
             counts[scattered if both[0] > both[1] else walk] = sum(both)
     least = min(counts.values(), default=1)
     for walk, share in sorted(counts.items(), key=lambda item: -item[1]):
-        weight = f"{share / least:.3g}" if share / least < 1000 else f"{share / least:.0f}"
-        text = walk.spelled(one)
-        yield text if weight == "1" else f"{text} weight {weight}"
+        times = share / least
+        yield walk.stated(one, float(f"{times:.3g}") if times < 1000 else round(times))
 
 
 def in_words(one: TracedDataset) -> str:

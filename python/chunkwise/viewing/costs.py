@@ -27,7 +27,7 @@ from chunkwise.model.readers import CHUNKWISE, LIBRARIES, Reader, reader, this_p
 from chunkwise.model.search import Problem
 from chunkwise.model.traffic import Pattern, traffic
 from chunkwise.names import printable, shell_word, shown_url
-from chunkwise.patterns import Access, as_stated, done, parse
+from chunkwise.patterns import Access, Dataset, as_stated, read
 from chunkwise.patterns.around import chunk_by_names
 from chunkwise.remedy.commands import commands, copy_name
 from chunkwise.remedy.records import Anew, Copy, Present, SetCache
@@ -115,14 +115,14 @@ class Costs:
 
     def read(self, text: str) -> tuple[Access, Pattern]:
         """Read a pattern as `advise` does: without an order, single reads at any places."""
-        what, rest = done(text)
-        if what != "read":
+        (stated,) = read((text,))
+        if stated.does != "read":
             raise UsageError(f"'{printable(text)}': this page shows reads")
         where = f"'{printable(self.path)}'"
         with self._opened() as file:
             around = Surroundings(file, self.path)
-            meant = parse(rest, self.shape, self.facts.itemsize, where, around)
-        return as_stated(meant, self.shape, text)
+            meant = stated.on(Dataset(self.shape, self.facts.itemsize, where, around))
+        return as_stated(meant, self.shape, stated)
 
     def by_lengths(self, tried: Tried) -> Tried:
         """Give the lengths of a chunk whose dimensions are named."""

@@ -57,7 +57,7 @@ class Traced:
 
     def reads(self, numbers: Mapping[str, int]) -> dict[int, Sequence[str]]:
         """Give the access patterns that were read, by the number of the dataset."""
-        named = ((numbers.get(one.dataset), list(patterns(one))) for one in self.datasets)
+        named = ((numbers.get(one.dataset), [*map(str, patterns(one))]) for one in self.datasets)
         return {number: access for number, access in named if number is not None and access}
 
     def film(self, found: Costs, setting: Setting) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from chunkwise.errors import UsageError
 from chunkwise.fixing.records import Fixed
 from chunkwise.grammar import format_shape, parse_size
 from chunkwise.names import printable
-from chunkwise.patterns import as_stated, parse
+from chunkwise.patterns import Dataset, as_stated, read
 from chunkwise_lab.regret.reading import (
     Cost,
     by_chunkwise,
@@ -159,10 +159,9 @@ def try_it(
     facts = chunkwise.inspect(before, access=complaint.reads)
     dataset = next(one.dataset for one in facts.objects if one.path == "/x")
     assert dataset is not None
-    access = [
-        as_stated(parse(text, complaint.shape, dataset.itemsize, "'/x'"), complaint.shape, text)[0]
-        for text in complaint.reads
-    ]
+    here = Dataset(complaint.shape, dataset.itemsize, "'/x'")
+    stated = read(complaint.reads)
+    access = [as_stated(one.on(here), complaint.shape, one)[0] for one in stated]
     outcome = Outcome(complaint, None if dataset.chunks is None else dataset.chunks.shape)
     outcome.found = list(
         dict.fromkeys(one.code for one in facts.findings if one.path == "/x" and not one.is_offer)
