@@ -9,7 +9,7 @@ use chunkwise_select::{ChunkGrid, Dims, Plan, Selected};
 use crate::access_pattern::AccessPattern;
 use crate::process::ProcessState;
 use crate::read::inflate_trial::InflateTrial;
-use crate::read::read_map::ShortRuns;
+use crate::read::short_runs::ShortRuns;
 use crate::{ChunkRecord, Chunks, ReadError, Storage};
 
 /// How a dataset's bytes are laid out in its file.

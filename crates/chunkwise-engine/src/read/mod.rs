@@ -14,13 +14,14 @@ mod mapped;
 mod numbers;
 mod one_pass;
 mod prefetch;
-pub(crate) mod read_map;
+mod read_map;
 mod reading;
 mod repeated;
 mod runs;
 pub(crate) mod scatter;
 mod scatter_task;
 mod schedule;
+pub(crate) mod short_runs;
 mod tasks;
 pub(crate) mod view;
 

@@ -1,7 +1,6 @@
 //! When does a read copy its bytes out of a memory map, and was everything there?
 //!
-//! A short run costs some hundred nanoseconds by a positioned read, and a tenth of it out of a map; the
-//! first touch of a piece of the map costs several times as much as a positioned read.
+//! A short run costs some hundred nanoseconds by a positioned read, and a tenth of it out of a map.
 //! One map serves all runs of a read, on all threads, and is looked at once, at the end: where the file
 //! has shrunk meanwhile, the whole read is done again without it, by positioned reads, which tell what is
 //! missing.
@@ -18,41 +17,11 @@ use crate::{Dataset, Storage};
 /// From so many chunks on, of which...
 const MANY_CHUNKS: u64 = 8;
 /// ... at most so many bytes each are wanted on average, all are copied out of the map once that has
-/// paid ([`ShortRuns`])...
+/// paid ([`short_runs`](super::short_runs))...
 const SHORT_NBYTES: u64 = 4096;
 /// ... and if so many runs, here and there, are in memory: what has to be read from a device comes in
 /// larger parts by a map than a short run needs.
 const PROBES: u64 = 4;
-
-/// A piece comes into the map when it is first touched, which takes as long as so many positioned reads.
-const RUNS_A_PIECE: u64 = 8;
-const PIECE_NBYTES: u64 = 64 << 10;
-
-/// The short runs of a dataset that were read, each in another piece of it than the one before.
-///
-/// Positioned reads are right for few of them, a map for many. Nobody knows how many will follow, so the
-/// map is used once as much was spent on positioned reads as on touching each piece of the map.
-pub(crate) struct ShortRuns {
-    pieces: u64,
-    runs: AtomicU64,
-}
-
-impl ShortRuns {
-    /// None of a dataset of so many bytes.
-    pub fn new(nbytes: u64) -> Self {
-        Self { pieces: nbytes / PIECE_NBYTES, runs: AtomicU64::new(0) }
-    }
-
-    /// Whether runs that begin so many bytes apart lie in different pieces.
-    pub fn are_far_apart(nbytes: u64) -> bool {
-        nbytes >= PIECE_NBYTES
-    }
-
-    /// Count some more runs; whether a map pays for them.
-    pub fn map_pays(&self, runs: u64) -> bool {
-        self.runs.fetch_add(runs, Relaxed) / RUNS_A_PIECE >= self.pieces
-    }
-}
 
 /// The map of one read.
 pub(crate) struct ReadMap {

@@ -14,8 +14,9 @@ use crate::crew::{Pieces, share, share_beside};
 use crate::profile::{Phase, timed};
 use crate::read::decode::with_buffers;
 use crate::read::fields::Fields;
-use crate::read::read_map::{ReadMap, ShortRuns};
+use crate::read::read_map::ReadMap;
 use crate::read::schedule::Batch;
+use crate::read::short_runs::ShortRuns;
 use crate::read::view::{StripView, TaskView};
 use crate::{ReadError, Storage, StorageCost};
 
