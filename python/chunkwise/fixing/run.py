@@ -35,7 +35,7 @@ from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.run import Job, check_room, planned
 from chunkwise.repacking.run import run as repack
-from chunkwise.verdicts import Verdict
+from chunkwise.verdicts import FileVerdict
 
 DEFAULT_SECONDS: Final = 30.0
 # In other chunks, filters may do otherwise than a sample of the old ones told: then the result is
@@ -204,9 +204,9 @@ def _beside_measured(facts: FileFacts, best: Mapping[str, Layout]) -> FileFacts:
 
 def _require_whole(facts: FileFacts) -> None:
     """Refuse a file of which something is damaged, or that HDF5 refuses: no copy could keep it."""
-    kinds = {Verdict.DAMAGED: CorruptDataError, Verdict.UNJUDGED: CannotJudgeError}
+    kinds = {FileVerdict.DAMAGED: CorruptDataError, FileVerdict.UNJUDGED: CannotJudgeError}
     for finding in facts.findings:
-        lost = finding.verdict is Verdict.DAMAGED or finding.code == "unreadable-object"
+        lost = finding.verdict is FileVerdict.DAMAGED or finding.code == "unreadable-object"
         if lost and finding.verdict in kinds:
             where = f"{printable(facts.path)}: {printable(finding.path or '/')}"
             raise kinds[finding.verdict](

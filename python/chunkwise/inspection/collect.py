@@ -29,7 +29,7 @@ from chunkwise.inspection.dimensions import dimension_names
 from chunkwise.inspection.facts import ChunkFacts, DatasetFacts, Layout, ObjectFacts
 from chunkwise.inspection.sources import places, sources
 from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason
-from chunkwise.verdicts import Verdict
+from chunkwise.verdicts import FileVerdict
 
 if TYPE_CHECKING:
     from chunkwise._native import ChunkCensus
@@ -147,7 +147,7 @@ def object_facts(
         target=entry.target,
         reason=entry.reason,
         dangling=is_dangling(file, entry),
-        verdict=Verdict.SOUND if entry.cause is None else entry.cause.verdict,
+        verdict=FileVerdict.SOUND if entry.cause is None else entry.cause.verdict,
         dataset=dataset,
         linked=entry.linked,
     )

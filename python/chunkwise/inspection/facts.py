@@ -23,7 +23,7 @@ from chunkwise.patterns import told
 from chunkwise.remedy.commands import commands
 from chunkwise.remedy.fix import Fix
 from chunkwise.remedy.records import Anew, Copy, Present
-from chunkwise.verdicts import Verdict, worst_verdict
+from chunkwise.verdicts import FileVerdict, worst_verdict
 
 # Of the dictionary that `--json` prints.
 VERSION: Final = 2
@@ -288,7 +288,7 @@ class ObjectFacts:
     dataset: DatasetFacts | None = None
     linked: bool = True
     # For one that is unreadable, what that proves.
-    verdict: Verdict = Verdict.SOUND
+    verdict: FileVerdict = FileVerdict.SOUND
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,7 +386,7 @@ class FileFacts:
         return told((path, one.logical_nbytes or 0, one.taken_for) for path, one in datasets)
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> FileVerdict:
         """What is said of the file, as far as its metadata and findings tell."""
         return worst_verdict(finding.verdict for finding in self.findings)
 

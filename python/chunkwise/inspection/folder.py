@@ -24,7 +24,7 @@ from chunkwise.inspection.facts import VERSION, FileFacts
 from chunkwise.inspection.finding import SEVERITIES, Finding, Severity, grouped, without
 from chunkwise.inspection.records import plain
 from chunkwise.names import HDF5_ERRORS, is_url, printable, shown_url
-from chunkwise.verdicts import Verdict, worst_verdict
+from chunkwise.verdicts import FileVerdict, worst_verdict
 
 CANNOT_OPEN = "cannot-open"
 # An empty file has no signature; with such a name it was meant to have one.
@@ -67,7 +67,7 @@ class FileSummary:
     worst: Finding | None = None  # The first of them; None without any
     waste_nbytes: int = 0  # The largest waste of a finding
     reason: str | None = None  # Why it could not be opened; None if it could
-    verdict: Verdict = Verdict.SOUND  # What is said of it
+    verdict: FileVerdict = FileVerdict.SOUND  # What is said of it
     tallies: tuple[Tally, ...] = ()  # What it has of each code and severity
 
     @property
@@ -130,7 +130,7 @@ def refused(
     path: str,
     reason: str,
     ignored: frozenset[str] = frozenset(),
-    verdict: Verdict = Verdict.FAILED,
+    verdict: FileVerdict = FileVerdict.FAILED,
 ) -> FileSummary:
     """Summarize a file that cannot be opened."""
     found = without((refusal(reason, verdict),), ignored)
@@ -203,7 +203,7 @@ def worst_first(summaries: Iterable[FileSummary]) -> list[FileSummary]:
     return sorted(summaries, key=key)
 
 
-def refusal(reason: str, verdict: Verdict = Verdict.FAILED) -> Finding:
+def refusal(reason: str, verdict: FileVerdict = FileVerdict.FAILED) -> Finding:
     """Put into a finding that a file cannot be opened."""
     return Finding(
         code=CANNOT_OPEN,

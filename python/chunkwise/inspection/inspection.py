@@ -43,7 +43,7 @@ from chunkwise.names import HDF5_ERRORS, encode_name, is_url, printable, shown_u
 from chunkwise.patterns import of_stored, question
 from chunkwise.remote.opening import open_url
 from chunkwise.remote.urls import file_name, local_path
-from chunkwise.verdicts import Verdict
+from chunkwise.verdicts import FileVerdict
 
 # Objects of NeXus that hold frames of a detector.
 _NEXUS: Final = frozenset({"NXdata", "NXdetector"})
@@ -251,7 +251,7 @@ def _goes_beyond(early: Mended, path: str | os.PathLike[str]) -> bool:
 def _unreadable(facts: FileFacts) -> tuple[int, int]:
     """Count what is damaged, and what cannot be judged."""
     found = Counter(one.verdict for one in facts.findings)
-    return found[Verdict.DAMAGED], found[Verdict.UNJUDGED]
+    return found[FileVerdict.DAMAGED], found[FileVerdict.UNJUDGED]
 
 
 def _look(path: str | os.PathLike[str], asked: _Asked, early: Mended | None = None) -> FileFacts:
