@@ -150,7 +150,7 @@ def _one(chosen: batches.Chosen, wish: Wish, ends: Ending) -> int:
             echo(line)
     wrote_nothing = fixed.outcome == "nothing to mend" and not chosen.dry_run
     if wrote_nothing and place and not place.in_place and place.target.exists():
-        # Whoever named it takes what lies there for this run's result.
+        # The user would take what lies there for this run's result.
         raise UsageError(
             f"{printable(place.said)} is of an earlier run, and {printable(file)} needs no other "
             "file: it was left as it was; remove it, or read the source"

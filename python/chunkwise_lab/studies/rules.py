@@ -68,7 +68,7 @@ class ClaimVerdict:
 
 @dataclass(frozen=True)
 class Doubt:
-    """What is added to a sentence, and how many repeats would decide, as the judge of repeats says."""
+    """What is added to a sentence, and how many repeats decide (as the judge of repeats says)."""
 
     text: str = ""
     repeats: int | None = None
