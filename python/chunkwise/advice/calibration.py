@@ -243,7 +243,7 @@ def _reading(path: Path, name: str, who: Reader, patience: float) -> list[_Row]:
 
     for pattern, walk in _patterns():
         for chunks in _CHUNKS:
-            # What a filter costs libhdf5, samples of the data tell.  chunkwise keeps no chunk that
+            # Samples of the data show what a filter costs libhdf5.  chunkwise keeps no chunk that
             # has none.
             for filtered in (False, True) if name == CHUNKWISE else (False,):
                 add(pattern, walk, chunks, filtered=filtered)
@@ -321,7 +321,7 @@ def _scaling(path: Path, threads: int) -> float:
 
 
 def _cold(folder: str) -> Storage | None:
-    """Measure the storage under the folder for scratch files; None if it cannot be told."""
+    """Measure the storage under the folder for scratch files; None if it cannot be measured."""
     # Memory is no storage: if the system does not let go of the file, nothing is said.
     path = Path(folder) / "cold"
     noise = np.random.default_rng(2).integers(0, 256, _COLD_NBYTES, np.uint8)

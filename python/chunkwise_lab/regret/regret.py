@@ -27,7 +27,7 @@ from typing import Any, Final
 import numpy as np
 
 import chunkwise
-from chunkwise.advice import patterns, wishes
+from chunkwise.advice import goals, patterns
 from chunkwise.advice.api import advise
 from chunkwise.advice.patterns import Asked
 from chunkwise.advice.work import Work
@@ -128,7 +128,7 @@ def of_file(
 
     options: dict[str, Any] = {"reader": case.reader, "budget_s": budget_s, "progress": follow}
     advice = advise(path, "x", case.access, **options)
-    wanted = wishes.read("balanced", case.reader)
+    wanted = goals.read("balanced", case.reader)
     work = Work.of(path, "x", case.access, wanted, begun=0.0, budget_s=_LONG_S)
     with tempfile.TemporaryDirectory(prefix="chunkwise-") as folder:
         problem, _ = work.modelled(folder, calibrate=False)
