@@ -26,7 +26,7 @@ from chunkwise.files.objects import header_address, names_of
 from chunkwise.files.opening import find_dataset
 from chunkwise.files.opening_writable import is_read_only, read_only
 from chunkwise.handles import pending
-from chunkwise.handles.handle import FileHandle, Kept, Met, address_in
+from chunkwise.handles.handle import FileHandle, Kept, OpenDatasets, address_in
 from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason, printable
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
     """
 
     _home: FileHandle
-    _met: Met
+    _open_datasets: OpenDatasets
 
     def __init__(self, bind: Any) -> None:
         super().__init__(bind)
@@ -61,7 +61,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
 
     def _belong(self, home: FileHandle, path: str | None, number: tuple[int, ...] | None) -> None:
         super()._belong(home, path, number)
-        self._met = home.met
+        self._open_datasets = home.open_datasets
 
     def _repr_html_(self) -> str | None:
         """What a notebook shows; None if its file is closed."""
@@ -97,7 +97,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
                     raise ValueError("Invalid HDF5 object reference")
                 return self._adopted(found)
         path = self._path_of(name)
-        found = None if path is None else self._met.get((self._number, path))
+        found = None if path is None else self._open_datasets.get((self._number, path))
         if found is not None and found._is_there():  # Never in a file that changes.
             return found
         self._check_open()
@@ -129,7 +129,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             return self._adopted(found.id) if is_object else found
         text = decode_name(name) if isinstance(name, bytes) else name
         path = self._path_of(text)
-        found = None if path is None else self._met.get((self._number, path))
+        found = None if path is None else self._open_datasets.get((self._number, path))
         if found is not None and found._is_there():
             return found
         try:
@@ -166,13 +166,13 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         """Return our object with a path, which libhdf5 opens when something asks for that."""
         home, found = self._home, None
         if not is_group:
-            found = self._met.get((None, path))
+            found = self._open_datasets.get((None, path))
             if found is not None and found._is_there():
                 return found
         made: Any = Group.__new__(Group) if is_group else Dataset._unopened(home.readonly)
         made._belong(home, path, None)
         made._at = at
-        return made if is_group else self._met.keep((None, path), made, found)
+        return made if is_group else self._open_datasets.keep((None, path), made, found)
 
     def _check_path(self, encoded: bytes, bounds: Bounds) -> None:
         """Check that no external link leads farther than the file may."""
@@ -202,7 +202,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             return group
         # Two names of one dataset are two objects, which share what waits to be written.
         key = (address if home.changes or path is None else number, path)
-        found = self._met.get(key)
+        found = self._open_datasets.get(key)
         if found is not None and found._is_there():
             return found
         readonly = home.readonly
@@ -212,7 +212,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         dataset = Dataset(identifier, readonly=readonly)
         dataset._belong(home, path, number)
         dataset._at = at
-        return self._met.keep(key, dataset, found)
+        return self._open_datasets.keep(key, dataset, found)
 
     # Visiting ------------------------------------------------------------------------
 
@@ -493,9 +493,9 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             raise DatasetNotFoundError(f"{where}: it does not exist")
         with _told(where, "removed"):
             super().__delitem__(name)
-        for key, dataset in list(self._met.items()):
+        for key, dataset in list(self._open_datasets.items()):
             if not dataset or names_of(dataset.id) == 0:
-                self._met.pop(key, None)
+                self._open_datasets.pop(key, None)
 
     def _place(self, name: str | bytes | None, kind: str) -> tuple[str, str | None]:
         """Return a new object's name for messages, and its path; its name must be free."""

@@ -55,7 +55,7 @@ class Writing(Protocol):
 # objects apart; a file's number is never given again.
 _writings: weakref.WeakValueDictionary[Key, Writing] = weakref.WeakValueDictionary()
 
-# What a dataset holds outlives whoever wrote it, until it is in the file.
+# What a dataset holds outlives its writer, until it is in the file.
 _left: dict[Key, Left] = {}
 
 # The number of threads that are closing a file, by its number.
@@ -256,7 +256,7 @@ def lost(label: str, chunks: int) -> str:
 class Left:
     """The work left for a dataset once nobody refers to its `Writing`."""
 
-    # It is known from the first write on, so that whoever closes the file meanwhile finds it.
+    # It is known from the first write on: a thread that closes the file meanwhile finds it.
 
     def __init__(self, writing: Any, native: _native.Writer, dataset: h5py.Dataset) -> None:
         self.key = writing.key
@@ -303,7 +303,7 @@ class Left:
             return
         message = None
         try:
-            # Whoever has the lock may wait for h5py's, and this thread may hold that.
+            # The thread that has the lock may wait for h5py's, and this thread may hold that.
             if self.finish(blocking=False):
                 chunks = self._native.dirty_chunks
                 message = lost(self.label, chunks) if chunks else None
@@ -318,7 +318,7 @@ class Left:
 
 @functools.cache
 def _watch() -> None:
-    """Be asked before h5py closes or flushes a file, and forget the parent's after a fork."""
+    """Be called before h5py closes or flushes a file, and forget the parent's after a fork."""
     system.after_fork_in_child(_forget)
     closing_files.ask(_after_settling)
     # Of ours into a file of h5py's, maybe.

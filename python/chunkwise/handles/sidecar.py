@@ -46,7 +46,7 @@ class State:
 
 
 class Content(Protocol):
-    """The bytes of a file, and what tells them from others."""
+    """The bytes of a file, and what identifies them."""
 
     def state(self) -> State:
         """What the file is now."""
