@@ -232,14 +232,14 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         """Return a view of names and members, as `h5py.Group.items`."""
         return _Items(self)
 
-    def _visited(self, told: Callable[[Any, bool | None, int | None], Any]) -> Any:
-        """Call `told` with all that is below, as far as the file's own bytes say what that is."""
+    def _visited(self, visit: Callable[[Any, bool | None, int | None], Any]) -> Any:
+        """Call `visit` with all that is below, as far as the file's own bytes say what that is."""
         done = 0
         for name, is_group, at in self._below(deep=True):
             if name is None:
                 break
             done += 1
-            result = told(name, is_group, at)
+            result = visit(name, is_group, at)
             if result is not None:
                 return result
         else:
@@ -248,7 +248,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         left = itertools.count(-done)
 
         def goes_on(name: bytes) -> Any:
-            return told(self._d(name), None, None) if next(left) >= 0 else None
+            return visit(self._d(name), None, None) if next(left) >= 0 else None
 
         with phil:
             return h5o.visit(self.id, goes_on)
@@ -312,7 +312,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             When the name is taken, or the file is open for reading only (a ValueError).
         """
         where, path = self._place(name, "group")
-        with _told(where, "made"):
+        with _naming(where, "made"):
             made = super().create_group(name, track_order=track_order, **options)
         return cast("Group", self._adopted(made.id, path))
 
@@ -483,7 +483,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             self.create_dataset(name, data=value)
             return
         self._place(name, "link")
-        with _told(where, "made"):
+        with _naming(where, "made"):
             super().__setitem__(name, value)
 
     def __delitem__(self, name: str | bytes) -> None:
@@ -491,7 +491,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         where = self._writable(name, "link")
         if not self._has_link(name):
             raise DatasetNotFoundError(f"{where}: it does not exist")
-        with _told(where, "removed"):
+        with _naming(where, "removed"):
             super().__delitem__(name)
         for key, dataset in list(self._open_datasets.items()):
             if not dataset or names_of(dataset.id) == 0:
@@ -569,7 +569,7 @@ def _members(group: Group) -> Iterator[tuple[Any, Any]]:
 
 
 @contextlib.contextmanager
-def _told(where: str, doing: str) -> Iterator[None]:
+def _naming(where: str, doing: str) -> Iterator[None]:
     """Name the object in the error of a failed operation."""
     try:
         yield

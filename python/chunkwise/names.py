@@ -128,15 +128,15 @@ def without_secrets(text: str) -> str:
 
 def _without_secrets(url: str) -> str:
     end = _ASKS.search(url)
-    known, asked = (url[: end.start()], url[end.start() :]) if end else (url, "")
+    known, query = (url[: end.start()], url[end.start() :]) if end else (url, "")
     *others, last = parts_of_url(known)
     found = [_without_owner(part) for part in others]
     # What looks like a question may be a part of a password.
     mark = _AUTHORITY.search(last)
     in_host = mark is not None and not _PATH.search(last[mark.end() :])
-    owned = in_host and any(one in asked for one in _AT)
+    owned = in_host and any(one in query for one in _AT)
     found.append(f"{last[: mark.end()]}..." if mark and owned else _without_owner(last))
-    behind = f"{end[0]}...{_after(asked[len(end[0]) :])}" if end else ""
+    behind = f"{end[0]}...{_after(query[len(end[0]) :])}" if end else ""
     return "::".join(found) + behind
 
 

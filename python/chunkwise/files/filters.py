@@ -119,7 +119,7 @@ def is_available(code: int) -> bool:
 
 
 def bring_filters(properties: h5p.PropDCID) -> bool:
-    """Import what brings a dataset's missing filters; tell if that helped."""
+    """Import what brings a dataset's missing filters; return whether that helped."""
     codes = [properties.get_filter(i)[0] for i in range(properties.get_nfilters())]
     missing = [code for code in codes if not h5z.filter_avail(code)]
     return bool(missing) and all(map(is_available, missing))

@@ -407,7 +407,7 @@ def _contents(group: h5py.Group, path: str) -> str:
 
 
 def _dataset_names(group: h5py.Group, path: str) -> list[str]:
-    """List the names that may be asked for, soft and external links included."""
+    """List the names that may be opened, soft and external links included."""
     names: dict[str, None] = {}
     for entry in islice(walk(group, path, references=False), _NAMES_SEARCHED):
         if entry.kind in ("dataset", "soft_link", "external_link") or entry.target in names:

@@ -355,7 +355,7 @@ class FileHandle:
         """Close a file in libhdf5 that only our own objects use, and nobody asks about."""
         # `h5py.File.close` would go through all that is open in this process, in search of objects
         # to mark as closed.
-        if self.writable or closing.is_asked() or self._is_used():
+        if self.writable or closing.is_wrapped() or self._is_used():
             return False
         return self._dropped()
 
