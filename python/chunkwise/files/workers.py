@@ -1,8 +1,8 @@
 """How do several processes work on many files, and end cleanly?
 
 `contained`'s children only read, and may be killed at any moment.  These write: before a
-signal ends them, each removes its half-written file.  They are started afresh, not forked, because each reads
-and writes with its own threads.
+signal ends them, each removes its half-written file.  They are started afresh, not forked, because
+each reads and writes with its own threads.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ _INDEXES: Final = {
     4: "extensible array",
     5: "v2 B-tree",
 }
-# A value longer than this tells a reader nothing more: compounds may have a thousand members.
+# A value longer than this says nothing more to a reader: compounds may have a thousand members.
 _LONGEST: Final = 100
 # A fill value lies in the object header, whose messages have a 16-bit size.
 _LARGEST_NBYTES: Final = 1 << 16
@@ -213,7 +213,7 @@ def facts_of_census(
     grid = math.prod(-(-n // c) for n, c in zip(shape, chunk, strict=True))
     allocated = found["allocated"]
     smallest, median, largest = found["sizes"] or (None, None, None)
-    # If chunks cannot be told apart, some are missing: count none of them as edges.
+    # If chunks cannot be distinguished, some are missing: count none of them as edges.
     covered, pairs, adjacent, backward, span = found["placement"] or (None, 0, 0, 0, 0)
     edge_nbytes = 0 if covered is None else allocated * nbytes - covered * itemsize
     return ChunkFacts(

@@ -64,7 +64,7 @@ class ChunkFacts:
     allocated: int  # How many are stored (H5Dget_num_chunks); `grid` less this were never written
     # How libhdf5 finds a chunk (H5Dget_chunk_index_type): ``v1 B-tree``, ``single chunk``,
     # ``implicit``, ``fixed array``, ``extensible array``, ``v2 B-tree``; None if nothing is stored
-    # yet or the library does not tell.
+    # yet or the library does not say.
     index: str | None
     smallest_nbytes: int | None  # Stored bytes of a chunk; None if nothing is stored
     median_nbytes: int | None
@@ -253,7 +253,7 @@ class DatasetFacts:
 
     @property
     def can_be_chunked(self) -> bool:
-        """Whether it has elements of its own, and HDF5 tells how they lie."""
+        """Whether it has elements of its own, and HDF5 says how they lie."""
         return self.is_placed and not self.variable_length
 
 
@@ -296,7 +296,7 @@ class FormatFacts:
     """The file format's own settings, from superblock and creation properties."""
 
     superblock_version: int  # 0 to 3
-    # The oldest release series that can open all objects met: ``1.6``, ``1.8``, ``1.10``, ``1.12``
+    # The oldest release series that opens all objects found: ``1.6``, ``1.8``, ``1.10``, ``1.12``
     # or ``2.0``.
     oldest_reader: str
     userblock_nbytes: int  # Bytes before the HDF5 signature; 0 if there is no user block

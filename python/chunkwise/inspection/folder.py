@@ -36,7 +36,7 @@ class FolderFiles:
     """Files to be inspected."""
 
     files: tuple[str, ...]  # Their paths, each once: as given, or below the folder as given
-    passed_over: int  # Files met in folders that are not HDF5
+    passed_over: int  # Files found in folders that are not HDF5
     # Files and folders that could not be looked into, with the reason.
     unreadable: tuple[tuple[str, str], ...]
     # Links in folders that lead nowhere or to themselves; `passed_over` counts them, too.
@@ -308,7 +308,7 @@ def _files_below(top: str) -> Iterator[tuple[str, str | None]]:
         try:
             status = folder.stat()
             if (status.st_dev, status.st_ino) in seen:
-                continue  # a link to a folder that was met, or to one above
+                continue  # a link to a folder that was walked, or to one above
             seen.add((status.st_dev, status.st_ino))
             with os.scandir(folder) as entries:
                 members = sorted((entry.name, _leads_to_folder(entry)) for entry in entries)
