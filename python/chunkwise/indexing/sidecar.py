@@ -1,4 +1,4 @@
-"""How is a sidecar written, which tells `chunkwise.open` where chunks lie?"""
+"""How is a sidecar written, from which `chunkwise.open` knows where chunks lie?"""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ Progress = Callable[[int], None]
 
 
 def write_sidecar(
-    path: Path, file: h5py.File, content: Content, storage: _native.Storage | None, tell: Progress
+    path: Path,
+    file: h5py.File,
+    content: Content,
+    storage: _native.Storage | None,
+    report: Progress,
 ) -> tuple[int, int, list[LeftOut]]:
     """Write down where all chunks of a file lie."""
     state = content.state()
@@ -34,7 +38,7 @@ def write_sidecar(
     try:
         with pages.open("xb") as stream:
             for entry in walk(file):
-                tell(chunks)
+                report(chunks)
                 if entry.kind == "unreadable":
                     if entry.depth == 0:
                         raise damaged_root(printable(file.filename), entry.reason or "")
@@ -59,7 +63,7 @@ def write_sidecar(
         with path.open("xb") as stream, pages.open("rb") as source:
             stream.write(head_of(state, parts))
             while block := source.read(1 << 22):
-                tell(chunks)
+                report(chunks)
                 stream.write(block)
     finally:
         pages.unlink(missing_ok=True)

@@ -153,7 +153,7 @@ class Share:
 
 
 def look(pid: int | None) -> tuple[float, float] | None:
-    """Give busy seconds of all processors, and of a process or this one; None if nobody tells."""
+    """Give busy seconds of all processors, and of a process or this one; None if unknown."""
     busy = busy_s()
     if busy is None or pid is None:
         return None if busy is None else (busy, sum(os.times()[:4]))
@@ -166,7 +166,7 @@ def look(pid: int | None) -> tuple[float, float] | None:
 
 
 def busy_s() -> float | None:
-    """Return the seconds that all processors were busy until now; None if nobody tells."""
+    """Return the seconds that all processors were busy until now; None if unknown."""
     try:
         machine = Path("/proc/stat").read_text(encoding="utf-8").split("\n", 1)[0].split()[1:]
         # user, nice, system, idle, iowait, irq, softirq, steal: what the host takes is not ours.

@@ -167,8 +167,8 @@ def _spread(base: Sequence[float], other: Sequence[float]) -> float:
         abs(math.log(time / statistics.median(side))) for side in (base, other) for time in side
     )
     # The median of an odd number of repeats is one of them: its 0 says nothing.
-    told = deviations[len(base) % 2 + len(other) % 2 :]
-    limit = CAP * max(statistics.median(told), MEDIAN_DEVIATION * USUAL_SPREAD)
+    informative = deviations[len(base) % 2 + len(other) % 2 :]
+    limit = CAP * max(statistics.median(informative), MEDIAN_DEVIATION * USUAL_SPREAD)
     squares = math.fsum(min(deviation, limit) ** 2 for deviation in deviations)
     freedom = _freedom(len(base), len(other))
     return math.sqrt((USUAL_WEIGHT * USUAL_SPREAD**2 + squares) / freedom)

@@ -41,7 +41,7 @@ from chunkwise.repacking.facts import look
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.orphans import orphans
 from chunkwise.repacking.plan import Plan, make_plan, require_readable, who_loses
-from chunkwise.repacking.progress import Moment, Teller, Watch
+from chunkwise.repacking.progress import Moment, ProgressReporter, Watch
 from chunkwise.repacking.records import Summary, result_of
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.work import Executor, Run, carry_out
@@ -234,7 +234,7 @@ def _proved(
         step.source.stored_nbytes if step.action == "copied" else step.source.nbytes
         for step in plan.steps
     )
-    tell = Teller(watch, "verifying", sum(total)).more
+    report = ProgressReporter(watch, "verifying", sum(total)).more
     bounds = {step.source.path: step.bound for step in plan.steps if step.lossy}
     moved = frozenset(step.source.path for step in plan.steps if step.wanted.merged)
     # Chunks that reach into several boxes are kept; both together stay within the budget.
@@ -246,8 +246,8 @@ def _proved(
             claim.place.said,
             allowed=Allowed(bounds, moved, options.salvage, frozenset(missing)),
             memory_nbytes=plan.memory_nbytes // 2,
-            tell=tell,
-            sharing=executor.sharing(claim, plan.memory_nbytes, tell),
+            report=report,
+            sharing=executor.sharing(claim, plan.memory_nbytes, report),
         )
 
 

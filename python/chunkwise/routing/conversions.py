@@ -1,7 +1,7 @@
 """Which types does the engine convert exactly as libhdf5 does?
 
 How libhdf5 converts NaNs, numbers out of range and numbers between two others depends on its
-version and on the processor.  So it is asked: before chunkwise first converts between two types,
+version and on the processor.  So it is tried: before chunkwise first converts between two types,
 both convert the numbers at which they may differ.  If one bit differs, libhdf5 converts.
 """
 

@@ -14,7 +14,7 @@ class Explained(TypedDict):
     missing_chunks: int | None  # Those of them that were never written
     stored_nbytes: int | None  # Bytes read from storage
     decoded_nbytes: int | None  # Bytes out of the filters, if nothing is cached
-    selected_nbytes: int | None  # Bytes asked for
+    selected_nbytes: int | None  # Bytes of the selection
     # Of the blocks in which filters such as Blosc store these chunks, those that are decoded, and
     # all; None if there are none, or more than 1,024 chunks.
     decoded_blocks: int | None

@@ -132,9 +132,9 @@ class Watch:
     def by_filter(self, *ways: Way) -> tuple[dict[str, float | None], dict[Way, dict[int, int]]]:
         """Return each filter's seconds, both ways together, and its calls."""
         before, after = self._before[0], self._after[0]
-        told = [n for n in self._filters if n in before and n in after]
-        calls = {way: {n: after[n][way][0] - before[n][way][0] for n in told} for way in ways}
-        seconds = {n: sum(after[n][way][1] - before[n][way][1] for way in ways) for n in told}
+        noted = [n for n in self._filters if n in before and n in after]
+        calls = {way: {n: after[n][way][0] - before[n][way][0] for n in noted} for way in ways}
+        seconds = {n: sum(after[n][way][1] - before[n][way][1] for way in ways) for n in noted}
         return {_name_of(n, after): seconds.get(n) for n in self._filters}, calls
 
     def by_engine(self, method: Method, elapsed_s: float) -> Breakdown:

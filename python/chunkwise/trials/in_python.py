@@ -85,8 +85,8 @@ def _explained(result: WalkResult, read: chunkwise.Dataset | None) -> WalkResult
     reason = None if read is None else read.explain()["reason"]
     if reason is None:
         return result
-    told: EngineWalkResult = {**result, "fallback": str(reason)}
-    return told
+    explained: EngineWalkResult = {**result, "fallback": str(reason)}
+    return explained
 
 
 def _reopened(trial: Trial, *, ours: bool) -> Opened:
@@ -132,12 +132,12 @@ def write(trial: Trial, walk: _native.Walk, path: str) -> tuple[WriteResult, Cac
         return written, cache
     if plan["reason"] is not None:
         return cast("EngineWriteResult", {**written, "fallback": plan["reason"]}), cache
-    told = {
+    counts = {
         "encoded_chunks": plan["committed_chunks"],
         "read_back_chunks": plan["read_chunks"],
         "encoder": plan["encoder"],
     }
-    return cast("EngineWriteResult", {**written, **told}), _no_cache()
+    return cast("EngineWriteResult", {**written, **counts}), _no_cache()
 
 
 @dataclass

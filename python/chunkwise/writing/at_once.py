@@ -213,7 +213,7 @@ def _write_step(
 ) -> str | None:
     """Have libhdf5 write a part of chunks, and encode those that it makes whole."""
     native = target.native
-    assert native is not None, "whoever calls has asked it already"
+    assert native is not None, "the caller has checked it"
     itemsize = target.dtype.itemsize
     if steps.touched_nbytes(step, target.chunk, itemsize) > target.cache_nbytes:
         return _TOO_LARGE
@@ -240,7 +240,7 @@ def _write_in_pieces(
     growing: bool,
 ) -> bool:
     """Write what first has to be converted, or put in order; False if libhdf5 has to."""
-    assert target.native is not None, "whoever calls has asked it already"
+    assert target.native is not None, "the caller has checked it"
     nbytes = math.prod(whole.shape[1:]) * max(whole.itemsize, target.dtype.itemsize)
     chunks = max(PART_NBYTES // (nbytes * target.chunk[0]), 1)
     begin, end = rows

@@ -120,7 +120,7 @@ class Writing:
         # How deflate's encoder is chosen, with the next writer.
         self.effort: Effort = "as-stated"
 
-    # What is asked for --------------------------------------------------------------
+    # What is requested --------------------------------------------------------------
 
     def put(self, index: Any, value: Any, dataset: h5py.Dataset | None = None) -> None:
         """Write what ``dataset[index] = value`` means to h5py."""

@@ -1,6 +1,6 @@
 """What is a group of a netCDF-4 file, as the file's own bytes say?
 
-libhdf5 and h5netcdf are not asked.  What is not netCDF-C's or h5netcdf's usual way to write raises
+It uses neither libhdf5 nor h5netcdf.  What neither netCDF-C nor h5netcdf usually writes raises
 `LeftToH5netcdfError`, and h5netcdf says what it means.
 """
 
