@@ -230,7 +230,7 @@ def hdf5_reason(error: BaseException) -> str:
 
 
 def _is_closed(text: str) -> bool:
-    """Tell whether each parenthesis of a text that closes was opened in it."""
+    """Return whether each parenthesis of a text that closes was opened in it."""
     depth = 0
     for character in text:
         depth += (character == "(") - (character == ")")
@@ -254,5 +254,5 @@ _SHORT.maxstring = _SHORT.maxother = 80
 
 
 def shown(value: Any) -> str:
-    """Tell a value that was given, however large it is, within a message."""
+    """Spell a value that was given, however large it is, within a message."""
     return printable(" ".join(_SHORT.repr(value).split()))

@@ -92,7 +92,7 @@ def machine(*, again: bool = False, say: Callable[[str], None] = lambda _: None)
 
 
 def storage_of(nbytes: float, known: Machine) -> Storage | None:
-    """Return the storage from which so many bytes are read, over and over; None for memory."""
+    """Return the storage from which this many bytes are read, over and over; None for memory."""
     return known.cold if nbytes > free_nbytes() // 2 else None
 
 
@@ -306,7 +306,7 @@ def _writing(path: Path, folder: str, name: str, who: Reader) -> list[_Row]:
 
 
 def _scaling(path: Path, threads: int) -> float:
-    """Tell how many times as fast all threads decode as one."""
+    """Return how many times as fast all threads decode as one."""
     if threads < 2:
         return 1.0
     walk = _native.Walk((24, 1 << 18), (24, 1 << 18))

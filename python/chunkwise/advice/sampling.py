@@ -34,7 +34,7 @@ from chunkwise.model.seconds import Codec, Machine, Speed, parts
 from chunkwise.model.traffic import Pattern, traffic
 from chunkwise.names import HDF5_ERRORS
 
-# Of one shape, so many bytes in so many places: what a level of deflate takes a tenth of a
+# Of one shape, this many bytes in this many places: what a level of deflate takes a tenth of a
 # second for.
 PLACES: Final = 4
 _SHAPE_NBYTES: Final = 3 << 20

@@ -51,9 +51,9 @@ _LAST_LAYOUTS: Final = 2
 # For the best of them, this many that are like it; as many again while there is time.
 _NEIGHBOURS: Final = 2
 _REPEATS: Final = 3
-# Of what was measured, so many of the best filters are tried with other chunks.
+# Of what was measured, this many of the best filters are tried with other chunks.
 _FILTERS_EXPLORED: Final = 2
-# Measuring a layout so often takes so many times what measuring it once did, at most.
+# Measuring a layout so often takes this many times what measuring it once did, at most.
 _REPEATED: Final = 2.5
 # The budget's share for trying filters.
 _SAMPLING_SHARE: Final = 0.25

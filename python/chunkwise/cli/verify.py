@@ -295,7 +295,7 @@ def _known(baseline: str | None) -> set[tuple[str, frozenset[str]]]:
 
 
 def _digest(manifest: str | None) -> str | None:
-    """Tell one manifest from others."""
+    """Identify a manifest."""
     if manifest is None:
         return None
     import hashlib

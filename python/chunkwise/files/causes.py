@@ -260,7 +260,7 @@ def verdict_of(error: BaseException) -> FileVerdict:
 
 
 def is_checked(file: h5f.FileID) -> bool:
-    """Tell whether all metadata of a file has checksums (superblock 2 and 3)."""
+    """Return whether all metadata of a file has checksums (superblock 2 and 3)."""
     try:
         version: int = h5i.get_file_id(file).get_create_plist().get_version()[0]
     except HDF5_ERRORS:
@@ -269,7 +269,7 @@ def is_checked(file: h5f.FileID) -> bool:
 
 
 def has_checksum(identifier: Any) -> bool:
-    """Tell whether the header of an open object has a checksum (version 2)."""
+    """Return whether the header of an open object has a checksum (version 2)."""
     try:
         address: int = h5g.get_objinfo(identifier).objno[0]
         return is_checked(identifier) or _is_header(h5i.get_file_id(identifier), address)
@@ -278,7 +278,7 @@ def has_checksum(identifier: Any) -> bool:
 
 
 def is_header_checked(group: Any, name: bytes) -> bool:
-    """Tell whether the header that a hard link leads to has a checksum."""
+    """Return whether the header that a hard link leads to has a checksum."""
     try:
         if is_checked(group):
             return True

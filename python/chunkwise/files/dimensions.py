@@ -216,7 +216,7 @@ def stored_of(name: str, dataset: h5d.DatasetID, address: Hashable) -> Stored:
 
 
 def is_scale(dataset: h5d.DatasetID) -> bool:
-    """Tell whether a dataset is itself a dimension scale."""
+    """Return whether a dataset is itself a dimension scale."""
     # As H5DSis_scale, which trusts the length of a damaged attribute, and may end the process.
     try:
         if not h5a.exists(dataset, _CLASS):

@@ -321,7 +321,7 @@ def _member(
 
 
 def address_of(identifier: Any) -> Address:
-    """Tell where an open object lies: the same for each of its names (H5Gget_objinfo)."""
+    """Return where an open object lies: the same for each of its names (H5Gget_objinfo)."""
     info = h5g.get_objinfo(identifier)
     return (*info.fileno, *info.objno)
 
@@ -364,7 +364,7 @@ def attribute_names(identifier: Any, *, created: bool = False) -> list[bytes]:
 
 
 def names_of(identifier: Any) -> int:
-    """Tell how many names an open object has, by its own count."""
+    """Return how many names an open object has, by its own count."""
     return int(h5g.get_objinfo(identifier).nlink)
 
 

@@ -113,7 +113,7 @@ def _answer(worker: _Worker[Any], name: str) -> tuple[Outcome[Any], bool]:
 
 
 def _end(workers: list[_Worker[Any]]) -> None:
-    """Tell all to end, and wait until they have cleaned up."""
+    """End all, and wait until they have cleaned up."""
     for worker in workers:
         with contextlib.suppress(OSError, ValueError):
             if worker.busy:

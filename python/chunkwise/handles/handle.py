@@ -229,7 +229,7 @@ class FileHandle:
             self._remote.source.look_around()
 
     def check_requests(self, label: str) -> None:
-        """Tell of a request that has just failed, which to the engine looks like damage."""
+        """Raise what a request has just failed with; to the engine it looks like damage."""
         source = None if self._remote is None else self._remote.source
         failure = None if source is None else source.failed_lately()
         if failure is not None:

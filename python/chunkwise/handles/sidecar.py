@@ -118,7 +118,7 @@ def head_of(state: State, parts: list[Part]) -> bytes:
 
 
 def is_sidecar(path: Path) -> bool:
-    """Tell whether a file is a sidecar, of any file."""
+    """Return whether a file is a sidecar, of any file."""
     try:
         with path.open("rb") as stream:
             return stream.read(len(_MAGIC)) == _MAGIC

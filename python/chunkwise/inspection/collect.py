@@ -200,7 +200,7 @@ def ratio_of(logical_nbytes: int | None, stored_nbytes: int | None) -> float | N
 
 @cache
 def is_available(code: int) -> bool:
-    """Tell whether HDF5 has a filter."""
+    """Return whether HDF5 has a filter."""
     # Asking may search the plugin folders, hence once for each filter.
     return bool(h5z.filter_avail(code))
 
@@ -237,7 +237,7 @@ def facts_of_census(
 
 
 def is_dangling(file: h5py.File, entry: Entry) -> bool:
-    """Tell whether a link leads nowhere, as libhdf5 follows it (H5Oexists_by_name)."""
+    """Return whether a link leads nowhere, as libhdf5 follows it (H5Oexists_by_name)."""
     if entry.kind not in ("soft_link", "external_link"):
         return False
     name, link = str(file.filename), encode_name(entry.path.rpartition("/")[2])

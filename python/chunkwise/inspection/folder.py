@@ -77,7 +77,7 @@ class FileSummary:
 
 
 def one_file(arguments: Sequence[str]) -> tuple[str, str | None] | None:
-    """Tell whether one file is meant, and which dataset of it."""
+    """Return whether one file is meant, and which dataset of it."""
     first, *others = arguments
     if is_url(first):
         several = len(others) > 1 or any(map(is_url, others))
@@ -217,7 +217,7 @@ def refusal(reason: str, verdict: FileVerdict = FileVerdict.FAILED) -> Finding:
 
 
 def reaches(severity: Severity | None, level: Severity) -> bool:
-    """Tell whether a severity is at least `level`; None is less than any."""
+    """Return whether a severity is at least `level`; None is less than any."""
     return severity is not None and SEVERITIES.index(severity) >= SEVERITIES.index(level)
 
 

@@ -121,7 +121,7 @@ def pipelines(target: Target) -> list[str]:
     return sorted({target.filters, *target.file_filters} - {"none"})
 
 
-# A read that needs so many chunks, and decodes so many times what it asks for, is
+# A read that needs this many chunks, and decodes this many times what it asks for, is
 # not helped by a cache: already the first one is slow.
 MANY_CHUNKS = 8
 MUCH_DECODED = 16
@@ -346,7 +346,7 @@ def _chunks_to_hold(slow: Slow) -> int | None:
 
 
 def _held(slow: Slow, why: str, chunks: int | None = None, effect: str = "") -> Cause:
-    """Advise the cache that was measured to help, or else one that holds so many chunks."""
+    """Advise the cache that was measured to help, or else one that holds this many chunks."""
     target, cured = slow.target, slow.cured
     if cured is not None:
         nslots = cured.succeeded[0].actual_cache_nslots or FEWEST_SLOTS

@@ -102,7 +102,7 @@ def check_zlib(zlib: str, reader: str, library: LibHDF5) -> str:
 
 
 def plugins() -> dict[str, str]:
-    """Tell HDF5 where hdf5plugin has its filters, after the user's own folders."""
+    """Give HDF5 the folder in which hdf5plugin has its filters, after the user's own folders."""
     found = importlib.util.find_spec("hdf5plugin")
     said = os.environ.get("HDF5_PLUGIN_PATH", "")
     # With "::", HDF5 loads none at all.

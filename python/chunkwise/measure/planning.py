@@ -28,7 +28,7 @@ _LEAST_S: Final = 0.2
 _WHOLE_LOOP: Final = 3
 # Bytes a slot of the chunk cache's hash table: a pointer each.
 SLOT_NBYTES: Final = 8
-# Unasked, no read is larger than this and what so many stored bytes can be (deflate: 1,032).
+# By default, no read is larger than this and what its stored bytes can be (deflate: 1,032).
 _SMALL_NBYTES: Final = 64 << 20
 _VALUES_OF_A_BYTE: Final = 2_000
 _MOST_CHUNKS: Final = 1 << 15
@@ -112,7 +112,7 @@ class Plan:
 
 
 def share_s(seconds: float, trials: int, checked: bool = False) -> float:
-    """Return the seconds of reads or writes that each of so many trials may take."""
+    """Return the seconds of reads or writes that each of this many trials may take."""
     share = _SHARE * seconds / max(1, trials) - OVERHEAD_S
     return max(_LEAST_S, share / _WHOLE_LOOP if checked else share)
 

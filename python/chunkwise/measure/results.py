@@ -273,7 +273,7 @@ class Results:
         return base.total_s / cell.total_s
 
     def speed_is_estimated(self, cell: Cell) -> bool:
-        """Tell whether one of the two times behind `speed` is extrapolated."""
+        """Return whether one of the two times behind `speed` is extrapolated."""
         return cell.extrapolated or standard_of(self, cell).extrapolated
 
     def summary(self) -> list[dict[str, Any]]:

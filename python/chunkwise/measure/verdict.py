@@ -74,7 +74,7 @@ class Verdict:
     # The interval for the ratio; None if there are too few repeats for one.
     low: float | None = None
     high: float | None = None
-    # Where it cannot tell: so many repeats a side would likely decide.  None if more than a
+    # Where it cannot tell: this many repeats a side would likely decide.  None if more than a
     # hundred would be needed: the ratio is about the threshold.
     repeats: int | None = None
     fastest: float | None = None  # The fastest repeat of the other to the fastest of the base
@@ -153,7 +153,7 @@ def check_threshold(threshold: float) -> None:
 
 
 def _beyond(low: float, high: float, best: float, limit: float) -> Word:
-    """Tell which side is slower, if the whole interval and the fastest repeats say so."""
+    """Return which side is slower, if the whole interval and the fastest repeats say so."""
     if min(low, best) > limit:
         return "slower"
     if max(high, best) < -limit:

@@ -45,7 +45,7 @@ class Wanted:
     """Which of the files that are found are taken."""
 
     excluded: tuple[str, ...] = ()  # Patterns of names, and of paths below what was given
-    quiet_s: float = 0.0  # To what was written within so many seconds, more may come
+    quiet_s: float = 0.0  # To what was written within this many seconds, more may come
 
     def excludes(self, below: PurePath) -> bool:
         """Whether a pattern is about a file, or about a folder that it lies in."""

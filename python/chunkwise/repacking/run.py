@@ -49,7 +49,7 @@ from chunkwise.settings import settings
 from chunkwise.verifying.file import ends_early
 from chunkwise.words import counted, format_ratio
 
-# Pages that make a file so many times as large are worth a word.
+# Pages that make a file this many times as large are worth a word.
 _LARGER: Final = 1.1
 
 # Most bytes of decoded chunks that are kept while a result is compared with its source.

@@ -49,7 +49,7 @@ def memory_type(dtype: DType) -> h5t.TypeID:
 
 
 def parts_between(stored: DType, wanted: DType) -> list[Part] | None:
-    """Tell how elements of one type become elements of another, as libhdf5 converts them."""
+    """Return how elements of one type become elements of another, as libhdf5 converts them."""
     if stored.fields is None:
         return _parts(stored, wanted, (0, 0))
     fields, made = stored.fields, wanted.fields

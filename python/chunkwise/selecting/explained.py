@@ -20,7 +20,7 @@ class Explained(TypedDict):
     decoded_blocks: int | None
     blocks: int | None
     amplification: float | None  # Decoded divided by selected; None when nothing is selected
-    threads: int  # At most so many work at it
+    threads: int  # At most this many work at it
     sidecar: str | None  # The file that says where the chunks lie; None: the file itself
     # Why HDF5 of this process refuses the file, though the format allows it; None: it does not.
     refused: str | None

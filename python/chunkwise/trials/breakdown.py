@@ -251,7 +251,7 @@ def taken_apart(
     # Its chunks; None if there are none, or they cannot be listed.
     table: _native.ChunkTable | None,
 ) -> Breakdown:
-    """Tell where the time of writes went that were watched."""
+    """Return where the time of writes went that were watched."""
     touches, distinct = table.touches(walk, result["operations"]) if table else (None, None)
     phases = (result["create_s"], result["elapsed_s"], result["flush_s"], result["close_s"])
     elapsed_s = sum(phases)

@@ -36,7 +36,7 @@ Write = Callable[[unions.Index, npt.NDArray[Any]], None]
 Read = Callable[[unions.Index, unions.Laps], npt.NDArray[Any]]
 # Latencies kept for each trial; the contract of `_native.WalkResult`.
 KEPT_LATENCIES = 100_000
-# A loop in Python always does so many, because the first read pays for chunks that
+# A loop in Python always does this many, because the first read pays for chunks that
 # the next may find cached, unless they take this many times what was allowed.
 FEWEST_OPERATIONS = 3
 PATIENCE = 4.0

@@ -259,7 +259,7 @@ def _each_file(trial: Trial, work: Callable[[str], object]) -> None:
 
 
 def _parts(trial: Trial, opened: readers.Opened, result: WalkResult) -> dict[str, float | None]:
-    """Tell opening, selecting and reading apart."""
+    """Separate opening, selecting and reading."""
     within = (result["open_s"] or 0.0) + (result["select_s"] or 0.0)
     return {
         "open_s": result["open_s"] if trial.reopen else opened.open_s,

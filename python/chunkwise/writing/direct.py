@@ -219,7 +219,7 @@ def by_libhdf5(dataset: h5py.Dataset) -> str | None:
 
 
 def stored_of(dataset: h5py.Dataset) -> StoredDataset | None:
-    """Tell how a dataset is stored; None if that is not for here.  Under h5py's lock."""
+    """Return how a dataset is stored; None if that is not for here.  Under h5py's lock."""
     known = dataset.__dict__.get(_ATTRIBUTE, False)
     if known is False:
         # Once for all objects of a dataset: looking at a chunk writes it, if libhdf5 holds it.

@@ -45,7 +45,7 @@ from chunkwise_lab.turns import busy_text
 
 SIMULATION = ROOT / "target/simulated/release/examples/cores"
 HERE: Final = (1, 2)  # Threads by which files are really read
-# A socket has so many processors, and half of what STREAM's triad reaches on two of them: 330 to
+# A socket has this many processors, and half of what STREAM's triad reaches on two of them: 330 to
 # 350 GB/s on Azure's HBv3 (EPYC 7V73X, DDR4-3200), says learn.microsoft.com/azure,
 # high-performance-computing/performance-benchmarking/stream-benchmark.
 SOCKET: Final = 64
@@ -131,7 +131,7 @@ def estimate(
 
 
 def memory_of(threads: int, one: float, socket: float) -> float:
-    """Return the bandwidth of so many processors: what one has, up to what a socket has."""
+    """Return the bandwidth of this many processors: what one has, up to what a socket has."""
     return min(threads * one, math.ceil(threads / SOCKET) * socket)
 
 
@@ -159,7 +159,7 @@ def slept(
 
 
 def whole(file: str, datasets: Sequence[str], threads: int, latency_s: float) -> Task:
-    """Open a file and read datasets whole, by so many threads on as many processors."""
+    """Open a file and read datasets whole, by this many threads on as many processors."""
     with served(file, latency_s, 0) if latency_s else nullcontext(file) as place:
         # The server has begun, and keeps all of them.
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])

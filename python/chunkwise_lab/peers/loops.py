@@ -31,14 +31,14 @@ def blocks(
     cache_nbytes: int | None = None,
     operations: int | None = None,
 ) -> Task:
-    """Read block by block in C order; after so many, the rest is extrapolated."""
+    """Read block by block in C order; after this many, the rest is extrapolated."""
     shape = _shape(file, dataset)
     walk = _native.Walk(shape, [b or n for b, n in zip(block, shape, strict=True)])
     yield lambda: _walked(reader, file, dataset, walk, cache_nbytes, operations)
 
 
 def columns(reader: str, file: str, dataset: str, count: int) -> Task:
-    """Read so many columns of a matrix, spread over it; seconds for each."""
+    """Read this many columns of a matrix, spread over it; seconds for each."""
     rows, width = shape = _shape(file, dataset)
     count = min(count, width)
     step = width // count
@@ -121,7 +121,7 @@ def _result(
 
 
 def _told(result: _native.WalkResult) -> dict[str, Any]:
-    """Checksums after so many reads, of stored bytes; and whether these were all."""
+    """Checksums after this many reads, of stored bytes; and whether these were all."""
     total = result["total_operations"]
     told: dict[str, Any] = {
         "checksums": {

@@ -96,7 +96,7 @@ if rank == 0:
 
 
 def written(by: str, ranks: int, data: str, write: str, small: bool) -> Task:
-    """Write a file by so many ranks; what is in it is compared."""
+    """Write a file by this many ranks; what is in it is compared."""
     mpirun, python = tool("mpirun"), PYTHONS[by]
     if not Path(python).exists():
         raise CannotReadError("needs an h5py for MPI: `make mpi`")

@@ -68,7 +68,7 @@ def succeeded(command: Sequence[str], wrong: type[Exception] = RuntimeError, **h
 
 
 def timed(call: Callable[[], Any], times: int = 1) -> Sample:
-    """Time one call, which gives what was read, or does so many times the same."""
+    """Time one call, which gives what was read, or does this many times the same."""
     begun = time.perf_counter()
     data = call()
     return Sample((time.perf_counter() - begun) / times, data)

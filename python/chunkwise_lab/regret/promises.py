@@ -49,7 +49,7 @@ class Kept:
 
 
 def run(files: int, say: Callable[[str], None]) -> list[Kept]:
-    """Mend so many random files."""
+    """Mend this many random files."""
     found: list[Kept] = []
 
     @seed(1)

@@ -46,8 +46,8 @@ from chunkwise_lab.regret.thumbs import rules
 CLAIMED: Final = 0.15
 _LEAST_NBYTES: Final = 8 << 10
 _MOST_NBYTES: Final = 16 << 20
-# Layouts of the grid that are measured: so many of the best by the model, and by counts of chunks
-# and bytes where loading a chunk takes so many seconds.
+# Layouts of the grid that are measured: this many of the best by the model, and by counts of
+# chunks and bytes where loading a chunk takes this many seconds.
 _FINAL: Final = 3
 _LOADS_S: Final = (5e-6, 2e-5, 1e-4)
 _FILTERS: Final = "shuffle+deflate:4"
@@ -70,7 +70,7 @@ with by_chunkwise(path) as file:
     print(time.perf_counter() - begun)
 """
 _ELSEWHERE: Final = np.ones(128 << 20, np.uint8)
-# What takes so many times as long as the fastest is read twice.
+# What takes this many times as long as the fastest is read twice.
 _FAR: Final = 2.0
 # A run that is only bounded by what it measures.
 _LONG_S: Final = 1e5

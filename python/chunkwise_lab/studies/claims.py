@@ -28,7 +28,7 @@ _WIDER: Final = 1.5
 def judge(
     claim: Claim, rows: Sequence[Row], statistic: Statistic, wider: float = 1.0
 ) -> ClaimVerdict:
-    """Apply a claim's rule to the rows of its experiment, with intervals so many times as wide."""
+    """Apply a claim's rule to the rows of its experiment, with intervals `wider` times as wide."""
     settings = claim.settings
     wanted = [row for row in rows if matches(row.point, settings.get("where", {}))]
     statistic = settings.get("statistic", statistic)

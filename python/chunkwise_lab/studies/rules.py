@@ -1,9 +1,9 @@
 """Which rules judge a paper's claim?
 
-``ratio``: one side is so many times the other.  ``same``: two sides differ by little.
+``ratio``: one side is this many times the other.  ``same``: two sides differ by little.
 ``flat``: no value of an axis differs much from the standard one.  ``trend``: along an axis,
 figures rise or fall.  ``best``: a named value of an axis is the best, or nearly.
-``first``: one row is the best of all, or nearly.  ``often``: one side is larger in so many pairs.
+``first``: one row is the best of all, or nearly.  ``often``: one side is larger in N pairs.
 ``refused``: the library does not do it.  All other rules measure a claim by a
 `chunkwise_lab.studies.comparing.Ratio`, and its interval decides: if the noise allows either
 answer, the verdict is ``cannot tell``.  An effect below the limit is ``weaker``.
@@ -81,7 +81,7 @@ class Evidence:
     claim: Claim
     rows: Sequence[Row]  # Of its experiment, those without figures as well
     samples: Sequence[Sample]  # Their figures, summed up as the claim says
-    wider: float = 1.0  # So many times as wide are the intervals by which it is judged
+    wider: float = 1.0  # It is judged by intervals this many times as wide
 
     def get(self, name: str, default: float) -> float:
         """Return a number of the claim's settings."""

@@ -307,7 +307,7 @@ def _is_served(subject: Subject, block: Block) -> bool:
 
 
 def _cache_for(subject: Subject, held: int, affected: Sequence[Reader]) -> SetCache:
-    """Give a dataset a cache of so many chunks, by the lines for the reader concerned first."""
+    """Give a dataset a cache of this many chunks, by the lines for the reader concerned first."""
     assert subject.facts.chunks is not None
     here = this_process()
     cache = holding(

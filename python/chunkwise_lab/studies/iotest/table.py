@@ -110,7 +110,7 @@ def _named(one: Row) -> dict[str, float]:
 
 
 def done(text: str, settings: Settings, combinations: Sequence[Combination]) -> int:
-    """Tell how many combinations a CSV file has, to go on after them."""
+    """Return how many combinations a CSV file has, to go on after them."""
     lines = text.split("\n")[:-1]
     if not lines:
         return 0

@@ -52,7 +52,7 @@ def creation(world: World, settings: Mapping[str, Any], folder: Path) -> Ways:
     of one, ``filters`` the chains, ``allocations`` when chunks get their space (where that is
     said, points have ``allocation``).  Where ``cells`` is given, z, y and x of the part of a grid
     that each rank computes, each chunk holds as many of ``steps`` as ``buffered`` says: a rank
-    keeps so many, and writes them at once.
+    keeps this many, and writes them at once.
 
     Records have ``total_s``; of it ``made_s``, until all ranks can write; ``elapsed_s``, in
     the writes, of ``selected_nbytes``; and the file's bytes, ``empty_nbytes`` when rank 0
@@ -329,7 +329,7 @@ def _boxes(call: Any, dataset: Any, shape: tuple[int, ...]) -> Callable[..., Non
 
 
 def _cached(nbytes: int) -> Any:
-    """Return how one process opens a file with a chunk cache of so many bytes."""
+    """Return how one process opens a file with a chunk cache of this many bytes."""
     how = access(_POSIX, None)
     how.set_cache(0, 521, nbytes, 0.75)
     return how
