@@ -1,6 +1,6 @@
 """How long does a parallel write take on N ranks, and what is its limit?
 
-Ranks read and encode chunks, and tell their sizes, a batch at a time, to one process, which enters
+Ranks read and encode chunks, and send their sizes, a batch at a time, to one process, which enters
 them in the chunk index and answers where they lie; each rank writes its own bytes; then all is
 read again.  A phase takes as long as its slowest part:
 
@@ -132,7 +132,7 @@ class Job:
 
     @property
     def questions(self) -> float:
-        """How often the index writer is asked by other ranks."""
+        """How often other ranks send requests to the index writer."""
         return math.ceil(self.n_chunks / self.batch) * (1 - 1 / self.n_ranks)
 
 

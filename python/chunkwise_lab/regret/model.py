@@ -106,7 +106,7 @@ def predicted(
     found = []
     for family in ("libhdf5", CHUNKWISE):
         for operation in ("read", "write"):
-            known, asked = (
+            known, held_out = (
                 [
                     (one, columns)
                     for one in trials
@@ -123,7 +123,7 @@ def predicted(
                 np.array([one.measured_s for one, _ in known]),
                 np.array([*nominal, *_ADDED.values()]),
             )
-            found += [_predicted(one, np.array(columns) * rates) for one, columns in asked]
+            found += [_predicted(one, np.array(columns) * rates) for one, columns in held_out]
     return found
 
 

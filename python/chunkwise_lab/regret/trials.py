@@ -60,7 +60,7 @@ class Trial:
     reader: str
     library: str
     cold: bool  # Whether the bytes came from storage
-    kinds: dict[str, str]  # By what errors are told apart: storage, filter, pattern
+    kinds: dict[str, str]  # By what errors are distinguished: storage, filter, pattern
     text: str  # The parameters, for people and all of them
     key: str
     counts: tuple[float, ...]  # The terms of the model (`seconds.RATES`)

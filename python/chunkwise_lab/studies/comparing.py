@@ -186,7 +186,7 @@ class Ratio:
         return False if self.high < border else None
 
     def deciding(self, border: float) -> int | None:
-        """Return how many repeats would likely tell it from a border; None for too many."""
+        """Return how many repeats would likely separate it from a border; None for too many."""
         if self.repeats < FEWEST:
             return FEWEST
         room = abs(math.log(self.value / border))

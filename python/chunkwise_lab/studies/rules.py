@@ -166,16 +166,16 @@ def _flat(evidence: Evidence) -> ClaimVerdict:
     found = [
         evidence.ratio([(group[value], group[standard]) for group in groups]) for value in others
     ]
-    told = [_staying(evidence, one, len(found)) for one in found]
+    judged = [_staying(evidence, one, len(found)) for one in found]
     words: tuple[Word, ...] = ("no longer holds", "weaker", "cannot tell", "holds")
-    word = next(word for word in words if any(one[0] == word for one in told))
+    word = next(word for word in words if any(one[0] == word for one in judged))
     # The deciding value that differs most.
     farthest = max(
-        (n for n, one in enumerate(told) if one[0] == word), key=lambda n: found[n].distance
+        (n for n, one in enumerate(judged) if one[0] == word), key=lambda n: found[n].distance
     )
     note = f", the farthest of {len(found)} from the standard" if len(found) > 1 else ""
     text = _along(evidence, found[farthest], note)
-    return _verdict(evidence, word, text, told[farthest][1], found[farthest])
+    return _verdict(evidence, word, text, judged[farthest][1], found[farthest])
 
 
 def _trend(evidence: Evidence) -> ClaimVerdict:
@@ -292,12 +292,12 @@ def _gained(
 
 
 def _refused(evidence: Evidence) -> ClaimVerdict:
-    """Whether the library did not do what the rows asked for, with its own words."""
+    """Whether the library did not do what the rows requested, with its own words."""
     if not evidence.rows:
         return ClaimVerdict("not measured", "It was not tried.")
-    told = [str(row.problem) for row in evidence.rows if row.refused]
-    if len(told) == len(evidence.rows):
-        return ClaimVerdict("holds", f"Refused: {told[0].rstrip('.')}.")
+    refusals = [str(row.problem) for row in evidence.rows if row.refused]
+    if len(refusals) == len(evidence.rows):
+        return ClaimVerdict("holds", f"Refused: {refusals[0].rstrip('.')}.")
     failed = next((row.problem for row in evidence.rows if row.problem), None)
     if failed is not None:
         return ClaimVerdict("cannot tell", f"It failed otherwise: {failed.rstrip('.')}.")
@@ -411,7 +411,7 @@ def _compared(claim: Claim, found: Ratio, first: str, second: str, note: str = "
 
 
 def _end(claim: Claim, found: Ratio, pair: Pair) -> str:
-    """Write one of several pairs, with what tells it from the others."""
+    """Write one of several pairs, with what distinguishes it from the others."""
     one, other = pair
     names = differing([one.point for one, _ in found.pairs])
     sample = one

@@ -14,7 +14,7 @@ _LEAST_S: Final = 1.0
 
 
 class Watch:
-    """The machine of rank 0, since it was last asked about."""
+    """The machine of rank 0, since it was last read."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -33,7 +33,7 @@ class Watch:
         return share.of_others
 
     @property
-    def tells(self) -> bool:
+    def notices(self) -> bool:
         """Whether this process will ever get an answer."""
         return self._since is not None
 
