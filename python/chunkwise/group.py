@@ -40,7 +40,7 @@ phil = h5py._objects.phil
 _Below: TypeAlias = tuple[Any, "bool | None", "int | None"]
 _END: _Below = None, None, None
 
-# So many names are read ahead at first, and at last: a visit may end early.
+# This many names are read ahead at first, and at last: a visit may end early.
 _FEW, _MANY = 16, 4096
 
 
@@ -395,13 +395,15 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         from chunkwise.writing import alike
         from chunkwise.writing.creating import Request, create
 
-        asked = Request(shape, dtype, data, chunks, maxshape, filters, access, fillvalue, options)
-        key = alike.key_of(asked) if self._home.writable else None
+        request = Request(
+            shape, dtype, data, chunks, maxshape, filters, access, fillvalue, options
+        )
+        key = alike.key_of(request) if self._home.writable else None
         at_once = None if key is None else alike.make(self.id, name, key, data)
         if at_once is not None:
             return self._new(at_once, self._path_of(name))
         where, path = self._place(name, "dataset")
-        made = create(h5py.Group(self.id), name, where, asked)
+        made = create(h5py.Group(self.id), name, where, request)
         try:
             dataset = cast("Dataset", self._adopted(made.dataset.id, path))
             if made.effort != "as-stated":

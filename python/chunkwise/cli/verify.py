@@ -50,7 +50,7 @@ Exit code:
   4    a file is open for writing: try later
   130  interrupted
 """
-# Files of which the end says that a manifest lacks them; each is told with its findings.
+# Files of which the end says that a manifest lacks them; each is shown with its findings.
 _NAMED = 20
 
 

@@ -51,8 +51,8 @@ class Writing(Protocol):
     finish: Callable[..., bool]
 
 
-# By the number of the open file and the address of the dataset's header, as libhdf5 tells
-# objects apart; a file's number is never given again.
+# By the number of the open file and the address of the dataset's header, as libhdf5
+# distinguishes objects; a file's number is never given again.
 _writings: weakref.WeakValueDictionary[Key, Writing] = weakref.WeakValueDictionary()
 
 # What a dataset holds outlives its writer, until it is in the file.

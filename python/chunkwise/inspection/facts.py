@@ -387,7 +387,7 @@ class FileFacts:
 
     @property
     def verdict(self) -> FileVerdict:
-        """What is said of the file, as far as its metadata and findings tell."""
+        """What is said of the file, as far as its metadata and findings show."""
         return worst_verdict(finding.verdict for finding in self.findings)
 
     @property

@@ -86,7 +86,7 @@ def _needed(
     objects: tuple[ObjectFacts, ...],
     type_versions: Mapping[str, int],
 ) -> Iterator[str]:
-    """Give the series that each object needs, as far as its facts tell."""
+    """Give the series that each object needs, as far as its facts show."""
     metadata = open_metadata(file) if version >= 3 else None
     for entry in objects:
         dataset = entry.dataset

@@ -191,7 +191,7 @@ def _explain(results: Results) -> Cause | None:
             f"with {_named_cache(slow.target, slow.cell)}, and "
             f"{format_seconds(total(slow.cured))} with {_named_cache(slow.target, slow.cured)}."
         )
-        # Shapes alone do not tell why.
+        # Shapes alone do not show why.
         return _beside(_held(slow, why), slow)
     return _no_slow_pattern(slow)
 

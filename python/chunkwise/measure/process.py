@@ -43,7 +43,7 @@ class Ended:
     err: bytes
     elapsed_s: float  # From its start to its end
     memory_nbytes: int = 0  # The most that it was seen to have, if that was watched
-    # What other programs had of the processors meanwhile; None where the system does not tell.
+    # What other programs had of the processors meanwhile; None where the system does not say.
     others_share: float | None = None
 
     @property
@@ -139,7 +139,7 @@ class Share:
 
     @property
     def of_others(self) -> float | None:
-        """From 0 to 1; None where the system does not tell, or too little was watched."""
+        """From 0 to 1; None where the system does not say, or too little was watched."""
         return min(self.others_s / self.all_s, 1.0) if self.all_s > _LEAST_WATCHED_S else None
 
     def add(

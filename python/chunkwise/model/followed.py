@@ -22,7 +22,7 @@ from chunkwise.model.readers import Reader
 
 # A second or two.
 MOST_STEPS: Final = 200_000
-# So many times as many chunks as a cache holds are followed, or none.
+# This many times as many chunks as a cache holds are followed, or none.
 _FILLS: Final = 4
 # The reads that fill the cache at the beginning say nothing about the rest.
 _SHARE: Final = 0.5

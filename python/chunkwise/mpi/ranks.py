@@ -292,7 +292,7 @@ def agreed(error: _Error, first: int) -> _Error:
     return error
 
 
-# What launchers tell their processes: how many there are, and which one this is.
+# What launchers give their processes: how many there are, and which one this is.
 _SIZES: Final = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "PALS_SIZE")
 _RANKS: Final = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK")
 _OTHERS: Final = ("PALS_RANKID", "PMI_CONTROL_PORT")

@@ -108,7 +108,7 @@ class Watch:
         elapsed_s: float,
         cold_file: str | None = None,
     ) -> Breakdown:
-        """Stop, and tell where the time of reads went."""
+        """Stop, and return where the time of reads went."""
         self.stop()
         touches, distinct = table.touches(walk, operations) if table else (None, None)
         if self.library is None:

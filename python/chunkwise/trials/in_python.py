@@ -54,7 +54,7 @@ def read(trial: Trial) -> Iterator[Opened]:
 
         def walk(selections: _native.Walk, look: Look | None) -> WalkResult:
             result = walk_in_python(by, selections, trial.max_seconds, look=look)
-            # Asked now: the answer needs the chunk index, which is the first read's to load.
+            # Looked up now: the answer needs the chunk index, which is the first read's to load.
             return _explained(result, wrapped)
 
         cache = dataset.id.get_access_plist().get_chunk_cache

@@ -211,14 +211,14 @@ def _stored_bytes(beat: Beat, dataset: h5d.DatasetID) -> Callable[[int, int, int
     whole = max(1, math.prod(dataset.shape) * dataset.get_type().get_size())
     ratio = min(1.0, _stored_nbytes(dataset) / whole)
 
-    def tell(done: int, _read: int, _written: int) -> None:
+    def add(done: int, _read: int, _written: int) -> None:
         nonlocal known
         now = int(done * ratio)
         if now > known:
             beat(now - known)
             known = now
 
-    return tell
+    return add
 
 
 def _stored_nbytes(dataset: h5d.DatasetID) -> int:

@@ -175,17 +175,17 @@ def _at_work(beat: Beat) -> Iterator[None]:
     """Call `beat` while the block runs, which reports nothing itself."""
     ended = Event()
 
-    def tell() -> None:
+    def keep_beating() -> None:
         while not ended.wait(_BEAT_S):
             beat(0)
 
-    teller = Thread(target=tell, daemon=True)
-    teller.start()
+    beater = Thread(target=keep_beating, daemon=True)
+    beater.start()
     try:
         yield
     finally:
         ended.set()
-        teller.join()
+        beater.join()
 
 
 def _look_inside(

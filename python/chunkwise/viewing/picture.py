@@ -43,7 +43,7 @@ def picture(
             for axis in range(found.ndim)
         )
         values = np.asarray(found[index], np.float64)
-        # Only what was stated tells elements that nobody wrote from others.
+        # Only what was stated distinguishes elements that nobody wrote.
         states = found.id.get_create_plist().fill_value_defined() == 2
         fills = [found.fillvalue] if states else []
         fills += [found.attrs[name] for name in ("_FillValue",) if name in found.attrs]

@@ -94,7 +94,7 @@ class Writing:
     def __init__(self, dataset: h5py.Dataset) -> None:
         self._h5 = dataset
         self.label = label_of(dataset)
-        # Tells the writers of this dataset from those of others.
+        # Distinguishes the writers of this dataset from those of others.
         self.key = address_of(dataset.id)
         # Device and inode of its file; none where it is only in memory.
         self.inode: tuple[int, ...] = ()

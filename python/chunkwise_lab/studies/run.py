@@ -114,7 +114,7 @@ def _nonzero(dataset: h5py.Dataset, pattern: str) -> Iterator[npt.NDArray[Any]]:
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 # What results say about the user's dataset.
 _OF_TARGET: Final = ("file", "dataset", "shape", "dtype", "chunks", "filters")
-# So many repeats at a time of what is undecided: again over as long a time as possible.
+# This many repeats at a time of what is undecided: again over as long a time as possible.
 _MORE: Final = 3
 Progress = Callable[[Step], None]
 

@@ -1,4 +1,4 @@
-"""What is wrong with a file, as far as its facts can tell?
+"""What is wrong with a file, as far as its facts show?
 
 Each module looks at one subject; a check takes facts and yields findings, and reads
 nothing of the file itself.  docs/findings.md explains each code.

@@ -21,7 +21,7 @@ class Watch:
         self._since = self._look()
 
     def others_share(self) -> float | None:
-        """Return the share of others, on rank 0; None if it is too early to tell (collective)."""
+        """Return the share of others, on rank 0; None if it is too early to say (collective)."""
         now = self._look()
         if now is None or self._since is None:
             return None
