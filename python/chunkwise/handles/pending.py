@@ -56,7 +56,7 @@ class Writing(Protocol):
 _writings: weakref.WeakValueDictionary[Key, Writing] = weakref.WeakValueDictionary()
 
 # What a dataset holds outlives its writer, until it is in the file.
-_left: dict[Key, Left] = {}
+_left: dict[Key, PendingWork] = {}
 
 # The number of threads that are closing a file, by its number.
 _closing: Counter[Key] = Counter()
@@ -206,7 +206,7 @@ def _number(file: h5py.File | None) -> Key | None:
 
 def _finish_all(wanted: Callable[[Key], bool]) -> None:
     failure: BaseException | None = None
-    waiting: list[Writing | Left] = [*_alive(), *list(_left.values())]
+    waiting: list[Writing | PendingWork] = [*_alive(), *list(_left.values())]
     for one in waiting:
         if not wanted(one.key):
             continue
@@ -253,7 +253,7 @@ def lost(label: str, chunks: int) -> str:
     )
 
 
-class Left:
+class PendingWork:
     """The work left for a dataset once nobody refers to its `Writing`."""
 
     # It is known from the first write on: a thread that closes the file meanwhile finds it.

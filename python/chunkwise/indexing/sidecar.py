@@ -12,7 +12,7 @@ from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import ChunkwiseError, FileChangedError
 from chunkwise.files.objects import Entry, header_address, walk
-from chunkwise.handles.sidecar import Content, Part, head_of, header_sum
+from chunkwise.handles.sidecar import Content, SidecarEntry, head_of, header_sum
 from chunkwise.indexing.contents import damaged_root
 from chunkwise.indexing.records import LeftOut
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
@@ -31,7 +31,7 @@ def write_sidecar(
     """Write down where all chunks of a file lie."""
     state = content.state()
     user_block = file.userblock_size
-    parts: list[Part] = []
+    parts: list[SidecarEntry] = []
     left_out: list[LeftOut] = []
     begin, chunks = 0, 0
     pages = path.with_name(path.name + "-pages")
@@ -55,7 +55,9 @@ def write_sidecar(
                 assert entry.address is not None
                 address = header_address(entry.address)
                 total = header_sum(content, address + user_block)
-                parts.append(Part(printable(entry.path), address, total, begin, dense, entries))
+                parts.append(
+                    SidecarEntry(printable(entry.path), address, total, begin, dense, entries)
+                )
                 begin += len(saved)
                 chunks += listing.written
         if content.state() != state:

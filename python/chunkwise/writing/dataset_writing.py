@@ -108,7 +108,7 @@ class Writing:
         self._follows = True
         # The shape for which that was made.
         self._described: Shape | None = None
-        self._left: pending.Left | None = None
+        self._left: pending.PendingWork | None = None
         # Whether there may be dirty chunks.
         self._dirty = False
         # Whether chunks at the edge are stored without filters, once it is known.
@@ -372,7 +372,7 @@ class Writing:
             self._left.drop()
             self._left = None
         if native.reason is None:
-            self._left = pending.Left(self, native, self._h5)
+            self._left = pending.PendingWork(self, native, self._h5)
         self._native, self._described = native, shape
         return native
 
