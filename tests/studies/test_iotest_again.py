@@ -90,7 +90,7 @@ def test_records_wait_until_it_is_known_what_others_did(
 def test_ranks_are_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "_LEAST_S", 0.4)
     watch = watching.Watch(World())
-    assert watch.tells
+    assert watch.notices
     assert watch.others_share() is None
     share, until = None, time.monotonic() + 60
     while share is None and time.monotonic() < until:
