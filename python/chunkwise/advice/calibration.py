@@ -113,7 +113,7 @@ def key() -> dict[str, Any]:
 
 
 def _is_busy() -> bool:
-    """Tell whether other programs use the processors: measurements hold only meanwhile."""
+    """Return whether other programs use the processors: measurements hold only meanwhile."""
     try:
         waiting, _, _ = os.getloadavg()
     except (OSError, AttributeError):

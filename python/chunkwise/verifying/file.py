@@ -297,7 +297,9 @@ def _unclosed(path: str | os.PathLike[str]) -> Note:
     """Say of a file without its writer's last word whether that is still at work."""
     written = system.is_being_written(path)
     if written:
-        return Note(None, "a program has it open for writing; verify it again later", FileVerdict.BUSY)
+        return Note(
+            None, "a program has it open for writing; verify it again later", FileVerdict.BUSY
+        )
     said = "its writer did not close it: HDF5 opens it only for readers of SWMR, if at all"
     if written is None:
         said += "; it may still be at work, and what it has not flushed is not here yet"
