@@ -50,7 +50,7 @@ class Printed:
     has_format: bool = True
 
 
-VERDICT = {"verdict": verdicts.Verdict, "exit_code": int}
+VERDICT = {"verdict": verdicts.FileVerdict, "exit_code": int}
 PRINTED = {
     "chunkwise-inspect": Printed(
         "inspect", facts.VERSION, facts.FileFacts,

@@ -74,7 +74,7 @@ __all__ = [
     "wrap",
 ]
 
-# Where a name comes from: imported when it is first asked for, so that a
+# Where a name comes from: imported when it is first used, so that a
 # worker of `chunkwise bench` can load another libhdf5 than h5py's, and no second one.
 _LATER = {
     name: f"chunkwise.{module}"

@@ -14,7 +14,7 @@ from chunkwise.names import printable_lines
 
 
 def main() -> None:
-    """Tell the two apart by the first argument."""
+    """Distinguish the two by the first argument."""
     from chunkwise.cli.main import COMMANDS
     from chunkwise.cli.main import main as command_line
 

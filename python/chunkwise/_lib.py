@@ -65,8 +65,8 @@ def _keep_threads_from_ending_with_the_lock() -> None:
     """Take h5py's lock for good."""
     # Python ends a daemon thread where it next asks for the interpreter.  One that has h5py's lock
     # there, for a read or write, never gives it back, and h5py asks for it as it lets go of its
-    # own objects: the program would hang.  Whoever waits for the lock instead ends with the
-    # process.
+    # own objects: the program would hang.  A thread that waits for the lock instead ends
+    # with the process.
     lock = h5py._objects.phil
     if threading.active_count() > 1:
         while not lock.acquire(blocking=False):

@@ -59,7 +59,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
 
     def __init__(self, bind: Any, *, readonly: bool = False) -> None:
         super().__init__(bind, readonly=readonly)
-        # This tells h5netcdf that a dataset is h5py's, not h5pyd's.
+        # By this h5netcdf knows that a dataset is h5py's, not h5pyd's.
         self.__module__ = h5py.Dataset.__module__
 
     @classmethod
@@ -419,7 +419,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             elsewhere.check_bounds(self, self._bounds or bindings.bounds_of(self))
 
     def _release(self) -> list[bindings.Bound]:
-        """Drop the file's descriptor and the cached chunks; tells what was bound."""
+        """Drop the file's descriptor and the cached chunks; return what was bound."""
         binding, self._binding = self._binding, None
         return [] if binding is None or binding.bound is None else [binding.bound]
 

@@ -78,7 +78,7 @@ class File(Group, h5py.File):  # type: ignore[misc]
         if not isinstance(name, Kept):
             home.external = external
         # It has no identifier of its own to drop.
-        self._home, self._met = home, home.met
+        self._home, self._open_datasets = home, home.open_datasets
 
     @property  # type: ignore[misc]
     def _id(self) -> Any:
@@ -132,14 +132,14 @@ class File(Group, h5py.File):  # type: ignore[misc]
                 # Pending data is written while the datasets still exist.
                 self._home.close()
         finally:
-            met = list(self._met.values())
-            self._met.clear()
-            bindings.end_reads([bound for dataset in met for bound in dataset._release()])
+            opened = list(self._open_datasets.values())
+            self._open_datasets.clear()
+            bindings.end_reads([bound for dataset in opened for bound in dataset._release()])
 
     def _flush_linked(self) -> None:
         """Flush datasets that external links led to, in other files."""
         if self._home.changes and self._home.is_open:
-            for dataset in list(self._met.values()):
+            for dataset in list(self._open_datasets.values()):
                 dataset._flush_outside(self._home.number)
 
     def __enter__(self) -> File:

@@ -26,7 +26,7 @@ from chunkwise.files.objects import header_address, names_of
 from chunkwise.files.opening import find_dataset
 from chunkwise.files.opening_writable import is_read_only, read_only
 from chunkwise.handles import pending
-from chunkwise.handles.handle import FileHandle, Kept, Met, address_in
+from chunkwise.handles.handle import FileHandle, Kept, OpenDatasets, address_in
 from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason, printable
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ phil = h5py._objects.phil
 _Below: TypeAlias = tuple[Any, "bool | None", "int | None"]
 _END: _Below = None, None, None
 
-# So many names are read ahead at first, and at last: a visit may end early.
+# This many names are read ahead at first, and at last: a visit may end early.
 _FEW, _MANY = 16, 4096
 
 
@@ -51,7 +51,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
     """
 
     _home: FileHandle
-    _met: Met
+    _open_datasets: OpenDatasets
 
     def __init__(self, bind: Any) -> None:
         super().__init__(bind)
@@ -61,7 +61,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
 
     def _belong(self, home: FileHandle, path: str | None, number: tuple[int, ...] | None) -> None:
         super()._belong(home, path, number)
-        self._met = home.met
+        self._open_datasets = home.open_datasets
 
     def _repr_html_(self) -> str | None:
         """What a notebook shows; None if its file is closed."""
@@ -97,7 +97,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
                     raise ValueError("Invalid HDF5 object reference")
                 return self._adopted(found)
         path = self._path_of(name)
-        found = None if path is None else self._met.get((self._number, path))
+        found = None if path is None else self._open_datasets.get((self._number, path))
         if found is not None and found._is_there():  # Never in a file that changes.
             return found
         self._check_open()
@@ -129,7 +129,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             return self._adopted(found.id) if is_object else found
         text = decode_name(name) if isinstance(name, bytes) else name
         path = self._path_of(text)
-        found = None if path is None else self._met.get((self._number, path))
+        found = None if path is None else self._open_datasets.get((self._number, path))
         if found is not None and found._is_there():
             return found
         try:
@@ -166,13 +166,13 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         """Return our object with a path, which libhdf5 opens when something asks for that."""
         home, found = self._home, None
         if not is_group:
-            found = self._met.get((None, path))
+            found = self._open_datasets.get((None, path))
             if found is not None and found._is_there():
                 return found
         made: Any = Group.__new__(Group) if is_group else Dataset._unopened(home.readonly)
         made._belong(home, path, None)
         made._at = at
-        return made if is_group else self._met.keep((None, path), made, found)
+        return made if is_group else self._open_datasets.keep((None, path), made, found)
 
     def _check_path(self, encoded: bytes, bounds: Bounds) -> None:
         """Check that no external link leads farther than the file may."""
@@ -202,7 +202,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             return group
         # Two names of one dataset are two objects, which share what waits to be written.
         key = (address if home.changes or path is None else number, path)
-        found = self._met.get(key)
+        found = self._open_datasets.get(key)
         if found is not None and found._is_there():
             return found
         readonly = home.readonly
@@ -212,7 +212,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         dataset = Dataset(identifier, readonly=readonly)
         dataset._belong(home, path, number)
         dataset._at = at
-        return self._met.keep(key, dataset, found)
+        return self._open_datasets.keep(key, dataset, found)
 
     # Visiting ------------------------------------------------------------------------
 
@@ -232,14 +232,14 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         """Return a view of names and members, as `h5py.Group.items`."""
         return _Items(self)
 
-    def _visited(self, told: Callable[[Any, bool | None, int | None], Any]) -> Any:
-        """Call `told` with all that is below, as far as the file's own bytes say what that is."""
+    def _visited(self, visit: Callable[[Any, bool | None, int | None], Any]) -> Any:
+        """Call `visit` with all that is below, as far as the file's own bytes say what that is."""
         done = 0
         for name, is_group, at in self._below(deep=True):
             if name is None:
                 break
             done += 1
-            result = told(name, is_group, at)
+            result = visit(name, is_group, at)
             if result is not None:
                 return result
         else:
@@ -248,7 +248,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         left = itertools.count(-done)
 
         def goes_on(name: bytes) -> Any:
-            return told(self._d(name), None, None) if next(left) >= 0 else None
+            return visit(self._d(name), None, None) if next(left) >= 0 else None
 
         with phil:
             return h5o.visit(self.id, goes_on)
@@ -312,7 +312,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             When the name is taken, or the file is open for reading only (a ValueError).
         """
         where, path = self._place(name, "group")
-        with _told(where, "made"):
+        with _naming(where, "made"):
             made = super().create_group(name, track_order=track_order, **options)
         return cast("Group", self._adopted(made.id, path))
 
@@ -395,13 +395,15 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         from chunkwise.writing import alike
         from chunkwise.writing.creating import Request, create
 
-        asked = Request(shape, dtype, data, chunks, maxshape, filters, access, fillvalue, options)
-        key = alike.key_of(asked) if self._home.writable else None
+        request = Request(
+            shape, dtype, data, chunks, maxshape, filters, access, fillvalue, options
+        )
+        key = alike.key_of(request) if self._home.writable else None
         at_once = None if key is None else alike.make(self.id, name, key, data)
         if at_once is not None:
             return self._new(at_once, self._path_of(name))
         where, path = self._place(name, "dataset")
-        made = create(h5py.Group(self.id), name, where, asked)
+        made = create(h5py.Group(self.id), name, where, request)
         try:
             dataset = cast("Dataset", self._adopted(made.dataset.id, path))
             if made.effort != "as-stated":
@@ -483,7 +485,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             self.create_dataset(name, data=value)
             return
         self._place(name, "link")
-        with _told(where, "made"):
+        with _naming(where, "made"):
             super().__setitem__(name, value)
 
     def __delitem__(self, name: str | bytes) -> None:
@@ -491,11 +493,11 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         where = self._writable(name, "link")
         if not self._has_link(name):
             raise DatasetNotFoundError(f"{where}: it does not exist")
-        with _told(where, "removed"):
+        with _naming(where, "removed"):
             super().__delitem__(name)
-        for key, dataset in list(self._met.items()):
+        for key, dataset in list(self._open_datasets.items()):
             if not dataset or names_of(dataset.id) == 0:
-                self._met.pop(key, None)
+                self._open_datasets.pop(key, None)
 
     def _place(self, name: str | bytes | None, kind: str) -> tuple[str, str | None]:
         """Return a new object's name for messages, and its path; its name must be free."""
@@ -569,7 +571,7 @@ def _members(group: Group) -> Iterator[tuple[Any, Any]]:
 
 
 @contextlib.contextmanager
-def _told(where: str, doing: str) -> Iterator[None]:
+def _naming(where: str, doing: str) -> Iterator[None]:
     """Name the object in the error of a failed operation."""
     try:
         yield

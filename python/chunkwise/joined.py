@@ -332,7 +332,7 @@ class Joined:
 
 
 class _Found(NamedTuple):
-    """A file's dataset, with what is asked of it while its file is open: it may be parked then."""
+    """A file's dataset, with what is needed of it while the file is open, not parked."""
 
     part: Dataset
     shape: Any

@@ -128,15 +128,15 @@ def without_secrets(text: str) -> str:
 
 def _without_secrets(url: str) -> str:
     end = _ASKS.search(url)
-    known, asked = (url[: end.start()], url[end.start() :]) if end else (url, "")
+    known, query = (url[: end.start()], url[end.start() :]) if end else (url, "")
     *others, last = parts_of_url(known)
     found = [_without_owner(part) for part in others]
     # What looks like a question may be a part of a password.
     mark = _AUTHORITY.search(last)
     in_host = mark is not None and not _PATH.search(last[mark.end() :])
-    owned = in_host and any(one in asked for one in _AT)
+    owned = in_host and any(one in query for one in _AT)
     found.append(f"{last[: mark.end()]}..." if mark and owned else _without_owner(last))
-    behind = f"{end[0]}...{_after(asked[len(end[0]) :])}" if end else ""
+    behind = f"{end[0]}...{_after(query[len(end[0]) :])}" if end else ""
     return "::".join(found) + behind
 
 
@@ -230,7 +230,7 @@ def hdf5_reason(error: BaseException) -> str:
 
 
 def _is_closed(text: str) -> bool:
-    """Tell whether each parenthesis of a text that closes was opened in it."""
+    """Return whether each parenthesis of a text that closes was opened in it."""
     depth = 0
     for character in text:
         depth += (character == "(") - (character == ")")
@@ -254,5 +254,5 @@ _SHORT.maxstring = _SHORT.maxother = 80
 
 
 def shown(value: Any) -> str:
-    """Tell a value that was given, however large it is, within a message."""
+    """Spell a value that was given, however large it is, within a message."""
     return printable(" ".join(_SHORT.repr(value).split()))

@@ -76,7 +76,7 @@ _TIMEOUT: Final = "request_timeout_s"
 _chosen_timeout_s: float | None = None
 _default_timeout_s = 30.0
 
-# What is wrong with a variable, until somebody can be told.
+# What is wrong with a variable, until it can be reported.
 _wrong: list[str] = []
 
 

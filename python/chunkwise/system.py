@@ -145,7 +145,7 @@ if sys.platform == "win32":
         return os.open(path, os.O_RDWR | OPENED)
 
     def is_being_written(_: str | os.PathLike[str]) -> bool | None:
-        """Tell whether somebody has a file open for writing: it is not known."""
+        """Return whether somebody has a file open for writing: it is not known."""
         return None
 
     def sync_descriptor(descriptor: int) -> None:
@@ -303,7 +303,7 @@ else:
         return os.open(path, os.O_RDONLY | OPENED)
 
     def is_being_written(path: str | os.PathLike[str]) -> bool | None:
-        """Tell whether a process of this machine has a file open for writing; None if not known.
+        """Return whether a process of this machine has a file open for writing; None if not known.
 
         A lease for reading is given only if nobody has (fcntl(2), F_SETLEASE; Linux only): to the
         file's owner, on local file systems.

@@ -20,7 +20,7 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
-class Verdict(str, Enum):
+class FileVerdict(str, Enum):
     """What is said of a file."""
 
     SOUND = "sound"
@@ -41,27 +41,27 @@ class Verdict(str, Enum):
 
 
 _EXITS = {
-    Verdict.SOUND: Exit.DONE,
-    Verdict.LOOSE: Exit.DONE,
-    Verdict.FAILED: Exit.FAILED,
-    Verdict.UNJUDGED: Exit.UNJUDGED,
-    Verdict.BUSY: Exit.BUSY,
-    Verdict.DAMAGED: Exit.WRONG,
+    FileVerdict.SOUND: Exit.DONE,
+    FileVerdict.LOOSE: Exit.DONE,
+    FileVerdict.FAILED: Exit.FAILED,
+    FileVerdict.UNJUDGED: Exit.UNJUDGED,
+    FileVerdict.BUSY: Exit.BUSY,
+    FileVerdict.DAMAGED: Exit.WRONG,
 }
 
 
-def worst_verdict(verdicts: Iterable[Verdict]) -> Verdict:
+def worst_verdict(verdicts: Iterable[FileVerdict]) -> FileVerdict:
     """Return what is said of a whole: damage first, then failures, and so on."""
-    return min(verdicts, key=_ORDER.index, default=Verdict.SOUND)
+    return min(verdicts, key=_ORDER.index, default=FileVerdict.SOUND)
 
 
 _ORDER = (
-    Verdict.DAMAGED,
-    Verdict.FAILED,
-    Verdict.UNJUDGED,
-    Verdict.BUSY,
-    Verdict.LOOSE,
-    Verdict.SOUND,
+    FileVerdict.DAMAGED,
+    FileVerdict.FAILED,
+    FileVerdict.UNJUDGED,
+    FileVerdict.BUSY,
+    FileVerdict.LOOSE,
+    FileVerdict.SOUND,
 )
 
 

@@ -16,28 +16,28 @@ from chunkwise.settings import VARIABLES
 
 _MODULE: Final = "torch.utils.data._utils.worker"
 _SHARED: Final = ("threads", "cache_nbytes", "write_buffer_nbytes", "prefetch_nbytes")
-# What PyTorch told this process, or the one that it is a copy of, and has been followed.
+# The WorkerInfo of PyTorch that is followed, in this process or the one that it is a copy of.
 _followed: Any = None
 
 
 def watch() -> None:
-    """Divide what a process may use when PyTorch tells it that it is one of several workers."""
+    """Divide what a process may use when PyTorch makes it one of several workers."""
     # Forked workers may have it from their parent, whichever was imported first.
     system.after_fork_in_child(look)
     look()
 
 
 def look() -> None:
-    """Follow what PyTorch has told this process, or will tell it."""
-    # Processes that are started anew import chunkwise before PyTorch, or once it has told them:
+    """Follow the WorkerInfo that PyTorch has given this process, or will give it."""
+    # Processes that are started anew import chunkwise before PyTorch, or once they have theirs:
     # so this is called again when a dataset is first read.
     module = sys.modules.get(_MODULE)
     if module is None:
         return
     _watch(getattr(module, "WorkerInfo", None))
-    told = getattr(module, "_worker_info", None)
-    if told is not None and told is not _followed:
-        _follow(told)
+    worker_info = getattr(module, "_worker_info", None)
+    if worker_info is not None and worker_info is not _followed:
+        _follow(worker_info)
 
 
 def _watch(info: Any) -> None:
@@ -54,10 +54,10 @@ def _watch(info: Any) -> None:
     info.__init__ = __init__
 
 
-def _follow(told: Any) -> None:
+def _follow(worker_info: Any) -> None:
     global _followed
-    _followed = told
-    share(getattr(told, "num_workers", 1), speaks=getattr(told, "id", None) == 0)
+    _followed = worker_info
+    share(getattr(worker_info, "num_workers", 1), speaks=getattr(worker_info, "id", None) == 0)
 
 
 def share(number: int, *, speaks: bool = True) -> None:

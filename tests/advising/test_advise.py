@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise.advice import concluding, wishes, work
+from chunkwise.advice import concluding, goals, work
 from chunkwise.advice.answer import Advice
 from chunkwise.advice.api import advise
 from chunkwise.advice.verifying import Part, Proof, Timing
@@ -346,7 +346,7 @@ def test_much_larger_for_a_little_is_left(read_s: float, nbytes: float, left: bo
         present=present,
         figures=figures.get,
         timings={},
-        wishes=wishes.read("balanced", None),
+        goal=goals.read("balanced", None),
         problem=SimpleNamespace(most_nbytes=None, score=min),
     )
     assert concluding._within_noise(case, best) is left

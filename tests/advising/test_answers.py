@@ -127,7 +127,7 @@ def test_advice_says_which_chunks_it_left_out_for_their_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """inspect, fix and repack do not ask by how much compressed data grows."""
-    monkeypatch.setattr("chunkwise.advice.wishes._STATED_GROWTH", 0.1)
+    monkeypatch.setattr("chunkwise.advice.goals._STATED_GROWTH", 0.1)
     monkeypatch.setattr(
         calibration, "machine", lambda **_: Machine({"libhdf5": _RATES}, {"libhdf5": _RATES})
     )

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkwise.advice import concluding, patterns, verifying, wishes
+from chunkwise.advice import concluding, goals, patterns, verifying
 from chunkwise.advice.answer import Advice
 from chunkwise.advice.sampling import Samples
 from chunkwise.advice.verifying import Part, Proof, Timing
@@ -169,16 +169,16 @@ def concluded(
     ours: dict[str, tuple[float, ...]] | None = None,
     **wanted: str,
 ) -> Advice:
-    asked_for = wishes.read(wanted.get("objective", "balanced"), None)
-    of = replace(problem("map=1x40x60"), objective=asked_for.objective)
+    goal = goals.read(wanted.get("objective", "balanced"), None)
+    of = replace(problem("map=1x40x60"), objective=goal.objective)
     target = Target(
         "a.nc", "a.nc", "/t", SHAPE, "<f4", 4, True, PRESENT.chunks, PRESENT.filters,
         of.outcome(PRESENT).nbytes, 521, 1 << 20, 0.75,
     )  # fmt: skip
     known = {layout: dict(repeats) for layout, repeats in samples.items()}
-    of = replace(of, most_nbytes=asked_for.most_nbytes(target.stored_nbytes, stated=True))
+    of = replace(of, most_nbytes=goal.most_nbytes(target.stored_nbytes, stated=True))
     case = concluding.Case(
-        target, asked("map=1x40x60"), True, asked_for, of, Samples(CODECS),
+        target, asked("map=1x40x60"), True, goal, of, Samples(CODECS),
         Ranking((of.outcome(OTHER), of.outcome(PRESENT)), (), 2),
         Proof(Part.all_of(target), timings, known, ours_samples=ours or {}), 1.0,
     )  # fmt: skip

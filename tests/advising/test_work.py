@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chunkwise.advice import wishes
+from chunkwise.advice import goals
 from chunkwise.advice.verifying import Part, Proof, Timing
 from chunkwise.advice.work import _REPEATED, Work
 from chunkwise.measure.target import Target
@@ -54,8 +54,8 @@ def refined(
         OF.outcome(PRESENT).nbytes, 521, 1 << 20, 0.75,
     )  # fmt: skip
     now = time.monotonic()
-    asked_for = wishes.read("balanced", None)
-    work = Work(target, asked(*PATTERNS), True, asked_for, now, now + left_s, None, None)
+    goal = goals.read("balanced", None)
+    work = Work(target, asked(*PATTERNS), True, goal, now, now + left_s, None, None)
     monkeypatch.setattr(work, "_measured", measure)
     return work._refined(PART, Measured(None).proof([PRESENT, FIRST], 1), OF, FOUND, 1.0)
 

@@ -127,7 +127,7 @@ def _seen(folder: Path) -> dict[str, object]:
 
 
 def _look(path: Path) -> object:
-    """Tell all that a program could have changed."""
+    """Return all that a program could have changed."""
     try:
         found = path.lstat()
     except OSError:

@@ -89,12 +89,12 @@ def test_reads_what_bench_reads(
     with h5py.File(file) as f:
         expected = bytes_in_blocks(f[dataset][...], block)
     for run in (by_c, by_bench):
-        assert run.told["operations"] == operations
-        assert run.told["selected_nbytes"] == len(expected)
-        assert run.told["checksums"][EVERYTHING] == zlib.crc32(expected)
-        assert 0 < run.told["first_s"] <= run.value
+        assert run.details["operations"] == operations
+        assert run.details["selected_nbytes"] == len(expected)
+        assert run.details["checksums"][EVERYTHING] == zlib.crc32(expected)
+        assert 0 < run.details["first_s"] <= run.value
     for name in ("cache", "hdf5", "zlib"):
-        assert by_c.told[name] == by_bench.told[name]
+        assert by_c.details[name] == by_bench.details[name]
 
 
 def test_stops_after_the_read_that_takes_too_long(program: Path, file: Path) -> None:
@@ -102,9 +102,9 @@ def test_stops_after_the_read_that_takes_too_long(program: Path, file: Path) -> 
     options = ["--library", library, "--max-seconds", "0", "--nslots", "17", "--w0", "0.5"]
     command = [str(program), *options, str(file), "deflate", "1x1x1"]
     env = against_c.beside(library)
-    told = json.loads(subprocess.run(command, env=env, capture_output=True, check=True).stdout)
-    assert (told["operations"], told["total_operations"]) == (1, 1080)
-    assert (told["cache_nslots"], told["cache_w0"]) == (17, 0.5)
+    details = json.loads(subprocess.run(command, env=env, capture_output=True, check=True).stdout)
+    assert (details["operations"], details["total_operations"]) == (1, 1080)
+    assert (details["cache_nslots"], details["cache_w0"]) == (17, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -164,8 +164,8 @@ def test_bench_and_c_are_compared_in_all_that_both_say(
     by_c, by_bench = (
         next(against_c.walked(by, str(file), "deflate", (0, 4, 9), 720))() for by in ("c", "bench")
     )
-    assert {EVERYTHING, "operations", "cache"} <= by_c.told["checksums"].keys()
-    assert by_c.told["checksums"] == by_bench.told["checksums"]
+    assert {EVERYTHING, "operations", "cache"} <= by_c.details["checksums"].keys()
+    assert by_c.details["checksums"] == by_bench.details["checksums"]
 
 
 def test_a_missing_compiler_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_all_of_it_in_workers(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         for reader in comparison["readers"]:
             assert len(reader["values"]) == 1
             assert reader["median"] == reader["lowest"] == reader["highest"]
-            assert {"others_share", "told", "skipped", "failed", "limit"} <= reader.keys()
+            assert {"others_share", "details", "skipped", "failed", "limit"} <= reader.keys()
         (target,) = comparison["targets"]
         assert (target["at_least"], target["against"]) == (1, "libhdf5, one read")
         assert target["word"] in ("reached", "cannot tell", "not reached")

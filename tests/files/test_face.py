@@ -255,12 +255,12 @@ def test_what_references_lead_to_is_called_as_by_h5py(tmp_path: Path, mode: Any)
 def test_the_datasets_that_a_file_keeps_are_few(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("chunkwise.handles.handle.Met.MOST", 2)
+    monkeypatch.setattr("chunkwise.handles.handle.OpenDatasets.MOST", 2)
     with chunkwise.open(path) as file:
         names = ["g/x", "scale", "records", "words"]
         for name in names:
             assert file[name] is file[name]
-        assert len(file._met) == 2
+        assert len(file._open_datasets) == 2
 
 
 def test_a_second_name_is_told(tmp_path: Path) -> None:

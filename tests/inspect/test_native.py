@@ -16,7 +16,7 @@ from chunkwise.files.contained import contained_each
 from chunkwise.inspection import FileFacts, inspect, inspection
 from chunkwise.inspection.collect import object_facts
 from chunkwise.inspection.native import Listed, listed
-from chunkwise.verdicts import Verdict
+from chunkwise.verdicts import FileVerdict
 from tests.support import metadata_files
 from tests.support.native import write_with_small_nodes
 from tests.support.versions import needs_chunk_iter
@@ -239,7 +239,7 @@ def test_a_node_must_fit_the_file_and_its_chunks_the_node(k: int, tmp_path: Path
     except OSError:
         with chunkwise.open(path) as ours, pytest.raises(chunkwise.ChunkwiseError):
             ours["d"][...]
-        assert inspect(path).findings[0].verdict == Verdict.DAMAGED
+        assert inspect(path).findings[0].verdict == FileVerdict.DAMAGED
     else:
         with chunkwise.open(path) as ours:
             assert ours["d"][...].tolist() == expected

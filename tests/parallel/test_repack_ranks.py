@@ -155,7 +155,7 @@ def test_ranks_go_on_from_what_was_left(source: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.h5"
     stopping = "import chunkwise.repacking.crew as rank, chunkwise.cli as cli, os, time, sys\n" + (
         "rank._NOTED_S = 0.0\n"
-        "def stop(self, what, tell=None):\n"
+        "def stop(self, what, report=None):\n"
         "    time.sleep(0.5); os._exit(3)\n"
         "rank.Rank.compare = stop\n"
         "sys.argv[0] = 'chunkwise'; cli.main()\n"

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import chunkwise
 from chunkwise.files.mended import wide_lengths
 from chunkwise.files.native import damaged_metadata
-from chunkwise.verdicts import Verdict
+from chunkwise.verdicts import FileVerdict
 from tests.support.native import keep_without_links
 from tests.support.web import serving
 from tests.support.wide import widen
@@ -145,13 +145,13 @@ def wide(tmp_path: Path) -> Path:
 
 def test_they_are_sound_and_a_copy_opens_everywhere(wide: Path, tmp_path: Path) -> None:
     found = chunkwise.verify(wide)
-    assert (found.verdict, found.datasets) == (Verdict.SOUND, 2)
+    assert (found.verdict, found.datasets) == (FileVerdict.SOUND, 2)
     assert any("1.14 and 2.2 open it" in note.reason for note in found.notes) == REFUSES
     facts = chunkwise.inspect(wide)
     assert [one.code for one in facts.findings if one.severity == "error"] == (
         ["refused-here"] if REFUSES else []
     )
-    assert facts.verdict is Verdict.SOUND
+    assert facts.verdict is FileVerdict.SOUND
     for salvage in (False, True):
         copy = tmp_path / f"copy{salvage}.h5"
         assert chunkwise.repack(wide, copy, salvage=salvage).verified == "proof"
@@ -200,7 +200,7 @@ def test_what_only_references_lead_to_is_read(tmp_path: Path) -> None:
     assert widen(path) == 1
     with chunkwise.open(path) as file:
         assert file[file["cells"][0]][599] == 599
-    assert chunkwise.verify(path).verdict is Verdict.SOUND
+    assert chunkwise.verify(path).verdict is FileVerdict.SOUND
 
 
 def test_damage_in_them_is_damage(wide: Path) -> None:
@@ -209,7 +209,7 @@ def test_damage_in_them_is_damage(wide: Path) -> None:
     content = bytearray(wide.read_bytes())
     content[chunk.byte_offset + chunk.size // 2] ^= 0x55
     wide.write_bytes(content)
-    assert chunkwise.verify(wide).verdict is Verdict.DAMAGED
+    assert chunkwise.verify(wide).verdict is FileVerdict.DAMAGED
     with chunkwise.open(wide) as file, pytest.raises(chunkwise.errors.CorruptDataError):
         file["g/x"][:]
 

@@ -12,7 +12,7 @@ import pytest
 
 import chunkwise
 from chunkwise.errors import RemoteError, UsageError
-from chunkwise.verdicts import Verdict
+from chunkwise.verdicts import FileVerdict
 from tests.support.commands import run
 from tests.support.tools import paste
 from tests.support.web import VALUES, Server, serving
@@ -109,9 +109,9 @@ def test_what_this_hdf5_refuses(server: Server, tmp_path: Path) -> None:
     assert [one.code for one in far.findings if one.severity == "error"] == [
         one.code for one in here.findings if one.severity == "error"
     ]
-    assert far.verdict is here.verdict is Verdict.SOUND
+    assert far.verdict is here.verdict is FileVerdict.SOUND
     assert far.file_format.refused == here.file_format.refused
-    assert chunkwise.verify(f"{server.url}/wide.h5").verdict is Verdict.SOUND
+    assert chunkwise.verify(f"{server.url}/wide.h5").verdict is FileVerdict.SOUND
 
 
 def test_several_urls(server: Server) -> None:

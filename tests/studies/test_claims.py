@@ -12,7 +12,7 @@ from chunkwise_lab.studies.claims import judge
 from chunkwise_lab.studies.comparing import samples
 from chunkwise_lab.studies.figures import FIGURES
 from chunkwise_lab.studies.results import Row
-from chunkwise_lab.studies.rules import Verdict
+from chunkwise_lab.studies.rules import ClaimVerdict
 from chunkwise_lab.studies.study import Claim
 from chunkwise_lab.studies.wording import quantity, times
 from tests.support.golden import assert_golden
@@ -21,7 +21,7 @@ from tests.support.studies import claim, row
 SLOW, FAST = {"cache": "1MiB"}, {"cache": "3MiB"}
 
 
-def ratio(slow: Row, fast: Row, **settings: Any) -> Verdict:
+def ratio(slow: Row, fast: Row, **settings: Any) -> ClaimVerdict:
     return judge(claim("ratio", slow=SLOW, fast=FAST, **settings), [slow, fast], "median")
 
 

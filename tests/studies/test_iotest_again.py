@@ -81,7 +81,7 @@ def test_records_wait_until_it_is_known_what_others_did(
 ) -> None:
     shares = iter([None, 0.5, None, 0.25, None, None])
     monkeypatch.setattr(watching.Watch, "others_share", lambda _: next(shares))
-    monkeypatch.setattr(watching.Watch, "tells", True)
+    monkeypatch.setattr(watching.Watch, "notices", True)
     found = [one.get("others_share") for records in measured(3).values() for one in records]
     assert Counter(found) == Counter({0.5: 2, 0.25: 2, None: 2})
 
@@ -90,7 +90,7 @@ def test_records_wait_until_it_is_known_what_others_did(
 def test_ranks_are_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "_LEAST_S", 0.4)
     watch = watching.Watch(World())
-    assert watch.tells
+    assert watch.notices
     assert watch.others_share() is None
     share, until = None, time.monotonic() + 60
     while share is None and time.monotonic() < until:

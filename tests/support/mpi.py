@@ -16,7 +16,7 @@ LAUNCHER: Final = shutil.which("mpirun")
 
 
 def can_start() -> bool:
-    """Tell whether there are mpirun and mpi4py."""
+    """Return whether there are mpirun and mpi4py."""
     return LAUNCHER is not None and importlib.util.find_spec("mpi4py") is not None
 
 

@@ -18,7 +18,7 @@ import chunkwise.errors
 from chunkwise.errors import BusyError, CannotJudgeError, CorruptDataError, OtherFlagsError
 from chunkwise.files.causes import cause_of
 from chunkwise.files.filters import IN_HDF5PLUGIN, lacking
-from chunkwise.verdicts import Verdict
+from chunkwise.verdicts import FileVerdict
 from tests.support.checksums import state_end
 from tests.support.commands import run
 from tests.support.filtered import Case, create
@@ -196,7 +196,7 @@ def test_the_commands_end_with_its_code(make: Make, tmp_path: Path) -> None:
     for command in (["verify", path], ["inspect", path, "--json", "--no-sample"]):
         # Whether a list of references leads somewhere is not in the metadata that inspect reads.
         done = run(*command)
-        assert done.code == Verdict(CASES[make]).exit, (command, done)
+        assert done.code == FileVerdict(CASES[make]).exit, (command, done)
         if CASES[make] != DAMAGED:
             assert "is damaged" not in done.out + done.err
 

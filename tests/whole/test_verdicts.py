@@ -17,7 +17,7 @@ from chunkwise.errors import (
     UsageError,
     like,
 )
-from chunkwise.verdicts import Exit, Verdict, worst
+from chunkwise.verdicts import Exit, FileVerdict, worst
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_each_kind_of_error_has_its_exit_code(kind: type[ChunkwiseError], code: 
 
 
 def test_each_verdict_has_its_exit_code() -> None:
-    assert {str(one): int(one.exit) for one in Verdict} == {
+    assert {str(one): int(one.exit) for one in FileVerdict} == {
         "sound": 0, "sound, with loose ends": 0, "damaged": 1, "could not be read": 2,
         "cannot be judged here": 3, "busy": 4,
     }  # fmt: skip

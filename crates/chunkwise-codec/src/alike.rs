@@ -19,7 +19,7 @@ const PIECES: usize = 3;
 const ALIKE: f64 = 1.25;
 /// The latest choices are tried...
 const KEPT: usize = 2;
-/// ... and when so many datasets in a row had no better engine than zlib, the others have zlib as
+/// ... and when this many datasets in a row had no better engine than zlib, the others have zlib as
 /// well, without a trial...
 const IN_VAIN: u32 = 3;
 /// ... but for each so-many-th.

@@ -1,6 +1,6 @@
 //! How are numbers of any width written to a run of bits, the highest bit first?
 
-/// Bytes that are stored at once; so many more than are used must there be room for.
+/// Bytes that are stored at once; this many more than are used must there be room for.
 pub(crate) const SLACK: usize = 8;
 
 /// Bits of which one store can take all, behind up to seven that wait.

@@ -106,7 +106,7 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// Blocks hold at least so many bytes in a row: others that are less far apart may well be in
+    /// Blocks hold at least this many bytes in a row: others that are less far apart may well be in
     /// the same block.
     pub fn least_run(&self) -> usize {
         self.boxes().map_or(self.cut.block_len, Grid::row_len)

@@ -199,7 +199,7 @@ impl Streams {
         if sound { Ok(()) } else { Err(DAMAGED) }
     }
 
-    /// How many streams a block of so many bytes has.
+    /// How many streams a block of this many bytes has.
     fn streams_of(&self, nbytes: usize) -> usize {
         if self.split && nbytes == self.block_len { self.element_size } else { 1 }
     }

@@ -21,7 +21,7 @@ impl<'a> Reader<'a> {
         self.0.len()
     }
 
-    /// Have the processor fetch what may be read soon, about so many bytes further on.
+    /// Have the processor fetch what may be read soon, about this many bytes further on.
     pub(crate) fn expect(&self, at: usize) {
         #[cfg(target_arch = "x86_64")]
         for line in [at.saturating_sub(64), at, at.saturating_add(64)] {

@@ -72,7 +72,7 @@ impl Inflater {
 
 /// What became of a stream.
 enum Inflated {
-    /// It ended after so many bytes, and so many came out.
+    /// It ended after this many bytes, and this many came out.
     Whole { read: usize, written: usize },
     /// More comes out than there is room for.
     TooLong,

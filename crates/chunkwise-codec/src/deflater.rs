@@ -89,7 +89,7 @@ impl Deflater {
             Made::Isal(isal) => isal.zlib_compress(source, room),
             Made::Runs(runs) => runs.compress(source, room),
         };
-        // SAFETY: so many bytes of the room have been initialised.
+        // SAFETY: this many bytes of the room have been initialised.
         unsafe { out.set_len(written.unwrap_or(0)) };
         Ok(written.is_some())
     }

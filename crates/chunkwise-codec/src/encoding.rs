@@ -177,11 +177,11 @@ mod tests {
     #[test]
     fn each_filter_is_told_of_in_order() {
         for raw in [vec![0; 1 << 10], noise(1 << 10)] {
-            let (mut told, mut out) = (Vec::new(), Vec::new());
+            let (mut applied, mut out) = (Vec::new(), Vec::new());
             let (encoding, mut scratch) = (Encoding::new(steps(true)), EncodeScratch::default());
-            let done = |filter| told.push(filter);
+            let done = |filter| applied.push(filter);
             encoding.encode_in_steps(&raw, &mut scratch, &mut out, done).unwrap();
-            assert_eq!(told, [FilterKind::Shuffle, FilterKind::Deflate, FilterKind::Fletcher32]);
+            assert_eq!(applied, [FilterKind::Shuffle, FilterKind::Deflate, FilterKind::Fletcher32]);
         }
     }
 

@@ -56,7 +56,7 @@ pub(crate) fn deinterleave<const W: usize>(records: [Lanes; W]) -> [Lanes; W] {
     riffle(records, LANES.trailing_zeros())
 }
 
-/// Put both halves of the bytes in turns, as a deck of cards is shuffled, so many times.  Each
+/// Put both halves of the bytes in turns, as a deck of cards is shuffled, this many times.  Each
 /// time the binary digits of a byte's place are rotated by one: after log2(`W`) times, the
 /// number of the vector and that within it have changed places.
 #[inline(always)]

@@ -180,7 +180,7 @@ pub(crate) fn encode(
         };
         let stored = match usize::try_from(written) {
             Ok(written @ 1..) if written < block.len() => {
-                // SAFETY: so many bytes of the room have been written.
+                // SAFETY: this many bytes of the room have been written.
                 unsafe { out.set_len(begin + 4 + written) };
                 written
             }

@@ -1,6 +1,6 @@
 //! How is LZF, h5py's own filter, compressed and decompressed?
 //!
-//! A control byte below 32 is followed by so many bytes and one more, to be copied;
+//! A control byte below 32 is followed by this many bytes and one more, to be copied;
 //! another stands for bytes that came before: three bits of length (7: a byte follows
 //! that is added), 13 bits of distance.  A chunk that would not shrink is copied in runs of 32.
 

@@ -54,7 +54,7 @@ impl<'a> Output<'a> {
         self.used_nbytes = Some(nbytes);
     }
 
-    /// What was passed over of a stream of so many bytes.
+    /// What was passed over of a stream of this many bytes.
     pub(crate) fn passed_over(&self, given_nbytes: usize) -> PassedOver {
         let used_nbytes = self.used_nbytes.unwrap_or(given_nbytes);
         PassedOver {

@@ -45,7 +45,7 @@ impl Stream<'_> {
 /// Fewer are not looked for.
 const LEAST: usize = 4;
 const TABLE_BITS: u32 = 14;
-/// A step grows by one each so many bytes (a power of two of them) without a repeat.
+/// A step grows by one for each stretch of this many bytes (a power of two of them) without a repeat.
 const PATIENCE: u32 = 6;
 
 /// Where bytes came last, for one stream after the other.
@@ -55,7 +55,7 @@ pub(crate) struct Repeats {
 }
 
 impl Repeats {
-    /// Write `source` to `out`, with `repeat` for so many bytes from so far back; the bytes
+    /// Write `source` to `out`, with `repeat` for this many bytes from so far back; the bytes
     /// written, or None where there is no room for them.
     pub(crate) fn compress(
         &mut self,

@@ -42,7 +42,7 @@ const LENGTHS: [(u16, u8, u8); MOST + 1] = {
     table
 };
 
-/// Bytes as they are, and then so many that repeat those before them.
+/// Bytes as they are, and then this many that repeat those before them.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     plain: usize,
@@ -328,7 +328,7 @@ mod tests {
         let mut out = vec![MaybeUninit::uninit(); room];
         let len = runs.compress(raw, &mut out);
         assert_eq!(runs.0.capacity(), reserved);
-        // SAFETY: so many bytes were written.
+        // SAFETY: this many bytes were written.
         Some(out[..len?].iter().map(|byte| unsafe { byte.assume_init() }).collect())
     }
 
@@ -350,7 +350,7 @@ mod tests {
         }
     }
 
-    /// So many bytes of each value, in no order.
+    /// This many bytes of each value, in no order.
     fn mixed(counts: impl IntoIterator<Item = usize>, seed: u64) -> Vec<u8> {
         let values = (0..=255).zip(counts);
         let mut raw: Vec<u8> =
@@ -389,7 +389,7 @@ mod tests {
         fn bytes_that_come_however_often_come_back(
             growth in 1.0f64..2.3, values in 1usize..=256, seed in any::<u64>(),
         ) {
-            // Each value comes so many times as often as the one before, as long as there is room.
+            // Each value comes this many times as often as the one before, as long as there is room.
             let mut left = SEGMENT_NBYTES + 5000;
             let counts = (0..values).map(|n| {
                 let count = (growth.powi(n as i32) as usize).min(left);
@@ -421,18 +421,18 @@ mod tests {
             let lens = lens.flat_map(|(len, times)| std::iter::repeat_n(len, times));
             let lens: Vec<u8> = lens.take(count).collect();
             let described = Described::new(&lens);
-            let mut told = Vec::new();
+            let mut decoded = Vec::new();
             for &(symbol, extra, width) in &described.symbols {
                 prop_assert!(u32::from(extra) < 1 << width);
                 let (len, times) = match symbol {
-                    16 => (told.last().copied().unwrap(), 3 + extra),
+                    16 => (decoded.last().copied().unwrap(), 3 + extra),
                     17 => (0, 3 + extra),
                     18 => (0, 11 + extra),
                     len => (len, 1),
                 };
-                told.extend(std::iter::repeat_n(len, usize::from(times)));
+                decoded.extend(std::iter::repeat_n(len, usize::from(times)));
             }
-            prop_assert_eq!(told, [&lens[..], &DISTANCES].concat());
+            prop_assert_eq!(decoded, [&lens[..], &DISTANCES].concat());
             let used = described.code.lengths.iter().filter(|&&len| len > 0);
             prop_assert_eq!(used.map(|len| 128u32 >> len).sum::<u32>(), 128);
             let mut out = [MaybeUninit::uninit(); 1000];

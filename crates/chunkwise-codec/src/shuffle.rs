@@ -35,7 +35,7 @@ pub fn unshuffle(element_size: usize, shuffled: &[u8], out: &mut [u8]) {
 /// `planes`.
 ///
 /// # Panics
-/// When there are not so many.
+/// When there are fewer.
 pub(crate) fn unshuffle_some(element_size: usize, planes: &[u8], first: usize, out: &mut [u8]) {
     debug_assert!(out.len() + first * element_size <= planes.len());
     match element_size {

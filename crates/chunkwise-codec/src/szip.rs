@@ -3,7 +3,7 @@
 //! A chunk begins with its length when decoded (4 bytes, little-endian).  Samples then
 //! come in blocks; each says how it is coded: as zeros (for many blocks at once), as sums
 //! of two, as unary numbers with some plain bits, or plainly.  With the preprocessor
-//! (HDF5's "nn"), samples are differences to the one before; every so many blocks the
+//! (HDF5's "nn"), samples are differences to the one before; every N blocks the
 //! first is plain again.
 //!
 //! What libaec's compatibility layer does around that is done here, too: elements of 4

@@ -65,7 +65,7 @@ const ZLIB_SPEEDS: [u32; 9] = [71, 70, 58, 54, 42, 29, 21, 9, 5];
 /// Faster engines are tried beside zlib, the others one after another as long as none does.
 const LIKELY_SPEED: u32 = 150;
 
-/// An engine that makes more than zlib does must be so many times as fast as one that does not.
+/// An engine that makes more than zlib does must be this many times as fast as one that does not.
 const WORTH: u32 = 2;
 
 /// How much more it may make of the samples: who asks for low levels asks for speed.

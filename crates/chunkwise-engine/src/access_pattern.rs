@@ -29,7 +29,7 @@ impl AccessPattern {
     }
 
     /// A read wants chunks from `first` to `last`: how far on the next one will be, if that
-    /// can be told.
+    /// can be known.
     pub(crate) fn step_from(&self, first: u64, last: u64) -> Option<u64> {
         if self.first.load(Relaxed) == first {
             return None;
@@ -39,10 +39,10 @@ impl AccessPattern {
         let step = first.wrapping_sub(steps.first);
         let alike = last.wrapping_sub(steps.last) == step;
         let follows = steps.last.checked_add(1) == Some(first);
-        let told = alike && (step == steps.step || follows);
+        let is_known = alike && (step == steps.step || follows);
         *steps = Steps { first, last, step };
         self.first.store(first, Relaxed);
-        told.then_some(step)
+        is_known.then_some(step)
     }
 }
 
@@ -60,7 +60,7 @@ mod tests {
         assert_eq!(walk(&[(0, 0), (0, 0), (1, 1), (1, 1)]), [None, None, Some(1), None]);
         // Two chunks wide, and the next two.
         assert_eq!(walk(&[(4, 5), (6, 7)]), [None, Some(2)]);
-        // Down a column of a grid ten chunks wide: told by the second step, also upwards.
+        // Down a column of a grid ten chunks wide: known by the second step, also upwards.
         assert_eq!(walk(&[(3, 3), (13, 13), (23, 23)]), [None, None, Some(10)]);
         let up = 10u64.wrapping_neg();
         assert_eq!(walk(&[(23, 23), (13, 13), (3, 3)]), [None, None, Some(up)]);

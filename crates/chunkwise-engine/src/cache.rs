@@ -1,7 +1,7 @@
 //! Which decoded chunks are kept, and which are evicted first?
 //!
 //! One budget of bytes for the whole process.  A chunk that a second read has used is
-//! worth more than one that was met once: it moves from the probation to the protected segment
+//! worth more than one that was read once: it moves from the probation to the protected segment
 //! of a segmented LRU, which may take up to four fifths of the budget, so that one pass over a large dataset does not
 //! drive out what a program keeps coming back to.  Among equals the least recently used
 //! goes first, with two exceptions that keep sequential patterns from decoding twice: the
@@ -92,7 +92,7 @@ impl ChunkCache {
     }
 
     /// How many blocks are held of a chunk that is not held whole, without using them; None where
-    /// it was not met yet.
+    /// it was not read yet.
     pub fn blocks_held(&self, key: ChunkKey) -> Option<usize> {
         match self.entry(key).map(|entry| &entry.held) {
             Some(Held::Blocks(held)) => Some(held.by_number.len()),
@@ -101,7 +101,7 @@ impl ChunkCache {
     }
 
     /// Those of the wanted blocks that are held of a chunk, which [`get`](Self::get) has not
-    /// found, and how many reads have asked so; they are wanted no more.
+    /// found, and how many reads have wanted them; they are wanted no more.
     pub fn blocks(
         &mut self,
         key: ChunkKey,
@@ -142,7 +142,7 @@ impl ChunkCache {
     }
 
     /// Offer blocks of a chunk that read number `read` has decoded together, beside those that are
-    /// held; where there are none, the chunk counts as met.  With them comes where its first blocks
+    /// held; where there are none, the chunk counts as read.  With them comes where its first blocks
     /// are stored, if more is known of that than before.
     pub fn keep_blocks(
         &mut self,
@@ -306,7 +306,7 @@ impl ChunkCache {
         }
     }
 
-    /// Drop a chunk, if it is held; tells whether it was prefetched in vain.
+    /// Drop a chunk, if it is held; returns whether it was prefetched in vain.
     fn remove(&mut self, key: ChunkKey) -> bool {
         let protected = self.protected.pop(&key);
         self.protected_nbytes -= protected.as_ref().map_or(0, Entry::nbytes);

@@ -7,7 +7,7 @@ use crate::index::ChunkIndex;
 /// What is common to the chunks of a dataset.  Sizes are those stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChunkCensus {
-    /// `H5D_chunk_index_t`; None where nothing is stored yet, or nobody tells.
+    /// `H5D_chunk_index_t`; None where nothing is stored yet, or it is not known.
     pub index_type: Option<i32>,
     /// Stored chunks.
     pub allocated: u64,
@@ -19,7 +19,7 @@ pub struct ChunkCensus {
     pub unfiltered: u64,
     /// Of those, how many by their filter mask: the others are partial, at the edge.
     pub masked: u64,
-    /// Where chunks lie, when the library tells it truly.
+    /// Where chunks lie, when the library says it truly.
     pub placement: Option<ChunkPlacement>,
 }
 

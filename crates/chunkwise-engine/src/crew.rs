@@ -1,4 +1,4 @@
-//! Who works on a read beside the thread that asked for it?
+//! Who works on a read beside the thread that called for it?
 //!
 //! The reader itself begins at once; threads of the pool join it as they come free.  It
 //! waits for those that have begun, never for one that has not: a pool that is busy with

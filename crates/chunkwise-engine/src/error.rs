@@ -39,7 +39,7 @@ pub struct Lacking {
 }
 
 impl Lacking {
-    /// What a chunk that decodes to so many bytes lacks of the dataset's elements.
+    /// What a chunk that decodes to this many bytes lacks of the dataset's elements.
     pub fn of(
         grid: &ChunkGrid,
         chunk_index: &[u64],
@@ -60,7 +60,7 @@ impl std::fmt::Display for Lacking {
     }
 }
 
-/// Why a read failed.  Whoever knows the file's and the dataset's name adds them.
+/// Why a read failed.  The caller adds the file's and the dataset's name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ReadError {
     /// The selection does not fit the dataset.
@@ -154,7 +154,7 @@ pub enum ReadError {
         /// The same as if it had been read by itself.
         error: Box<ReadError>,
     },
-    /// The reader asked to stop.
+    /// The reader was cancelled.
     #[error("the read was cancelled")]
     Cancelled,
     /// More memory than the machine gives, or than a program can address.

@@ -16,11 +16,11 @@ use crate::dataset::Layout;
 use crate::read::decode::{Buffers, with_buffers};
 use crate::{ChunkIndex, ChunkPlace, ChunkRecord, Dataset, Lacking, ReadError};
 
-/// Bytes without filters are read in pieces of so many.
+/// Bytes without filters are read in pieces of this many.
 const PIECE_NBYTES: u64 = 4 << 20;
-/// So many chunks are put in the order of their addresses at a time.
+/// This many chunks are put in the order of their addresses at a time.
 const SORTED_CHUNKS: usize = 1 << 20;
-/// Threads take so many chunks at a time...
+/// Threads take this many chunks at a time...
 const SEGMENT_CHUNKS: usize = 64;
 /// ... and fewer of large ones.
 const SEGMENT_NBYTES: u64 = 8 << 20;
@@ -135,7 +135,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Look at so many chunks at a time.
+    /// Look at this many chunks at a time.
     fn chunked(&self, index: &ChunkIndex, sorted_chunks: usize) -> Result<(), ReadError> {
         let mut positions = index.positions();
         let (mut batch, mut before): (Vec<Lying>, Vec<Range<u64>>) = (Vec::new(), Vec::new());
@@ -292,7 +292,7 @@ impl Work<'_> {
         })
     }
 
-    /// What is wrong with a chunk of so many bytes that is stored as it is.
+    /// What is wrong with a chunk of this many bytes that is stored as it is.
     fn sized(&self, chunk_index: &[u64], stored_nbytes: u64) -> Option<Fault> {
         let number = |nbytes: u64| usize::try_from(nbytes).unwrap_or(usize::MAX);
         let Some(more) = stored_nbytes.checked_sub(self.dataset.chunk_nbytes) else {
@@ -340,7 +340,7 @@ impl Work<'_> {
     /// Note chunks that share bytes, with each other or with those `before`; they are in the order
     /// of their addresses.  Gives what they take of the file, in order and apart.
     ///
-    /// `first_of` tells where a chunk of those before begins that has some of these bytes, which
+    /// `first_of` says where a chunk of those before begins that has some of these bytes, which
     /// takes a look at all of them.
     fn overlaps(
         &self,
@@ -421,7 +421,7 @@ fn meet(one: &Range<u64>, other: &Range<u64>) -> bool {
 }
 
 /// The bytes of the file that a chunk takes; None where there are none, or where it reaches beyond
-/// the end, which is told as that.
+/// the end, which is reported as that.
 fn span(address: u64, stored_nbytes: u64, end: u64) -> Option<Range<u64>> {
     let last = address.checked_add(stored_nbytes).filter(|last| *last <= end);
     last.filter(|_| stored_nbytes > 0).map(|last| address..last)
@@ -572,18 +572,18 @@ mod tests {
             let Layout::Chunked { index, .. } = &dataset.info.layout else { unreachable!() };
             work.chunked(index.all().unwrap(), sorted_chunks).unwrap();
             let found = work.found.into_inner().unwrap();
-            let mut told = vec![false; records.len()];
+            let mut reported = vec![false; records.len()];
             for flaw in found.flaws {
                 let number = (flaw.place.chunk_origin[0] / 4) as usize;
                 let Fault::Overlap { address } = flaw.fault else { continue };
-                told[number] = true;
+                reported[number] = true;
                 let mut others = (0..records.len()).filter(|&other| records[other].0 == address);
                 prop_assert!(others.any(|other| other != number && shares(number, other)));
             }
             // Of those that share bytes, the first alone may go untold.
             for one in 0..records.len() {
                 for other in 0..one {
-                    prop_assert!(!shares(one, other) || told[one] || told[other]);
+                    prop_assert!(!shares(one, other) || reported[one] || reported[other]);
                 }
             }
         }

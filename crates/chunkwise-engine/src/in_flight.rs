@@ -84,7 +84,7 @@ impl InFlight {
                 progress = timed(Phase::Waiting, || decoding.over.wait(progress))
                     .unwrap_or_else(PoisonError::into_inner);
             }
-            // Who failed was told so; this thread finds out for itself.
+            // The thread that failed has the error; this thread finds out for itself.
             if let Progress::Over(Some(decoded)) = &*progress {
                 return Ok(Arc::clone(decoded));
             }

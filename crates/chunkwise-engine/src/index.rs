@@ -138,7 +138,7 @@ impl ChunkIndexBuilder {
     /// Room for `written` chunks.
     ///
     /// # Errors
-    /// When there is no memory for so many.
+    /// When there is no memory for this many.
     pub fn with_capacity(written: u64) -> Result<Self, IndexError> {
         let mut builder = Self::default();
         let room = usize::try_from(written).map_err(|_| IndexError::Memory)?;

@@ -48,8 +48,8 @@ pub use process::{
 pub use profile::{Phase, PhaseTimes, Profile, profile, set_profiling, timed};
 pub use published::{Published, PublishedSet};
 pub use read::{
-    Conversion, FieldBytes, Fields, LostChunk, Made, MappedSource, NumberKind, NumberType, OnePass,
-    Padding, Source, VirtualDataset, convert_all, edge_numbers, fill_run,
+    AnyDataset, Conversion, FieldBytes, Fields, LostChunk, Made, MappedSource, NumberKind,
+    NumberType, OnePass, Padding, VirtualDataset, convert_all, edge_numbers, fill_run,
 };
 pub use references::write_references;
 pub use saved_index::{SavedForm, SavedIndex, save_index};

@@ -23,7 +23,7 @@ pub fn work_nbytes() -> usize {
     match WORK_NBYTES.load(Relaxed) {
         0 => {
             let found = memory_share(512 << 20, 4).max(1);
-            // The same for all, whoever comes first.
+            // The same for all, whichever thread is first.
             WORK_NBYTES.compare_exchange(0, found, Relaxed, Relaxed).err().unwrap_or(found)
         }
         known => known,

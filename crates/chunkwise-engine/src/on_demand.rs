@@ -18,7 +18,7 @@ use crate::{ChunkIndex, ChunkRecord, ReadError};
 
 /// A chunk index that is in a file, and can be asked for some chunks or for all.
 ///
-/// What is wrong with it is told in words: libhdf5 has to read the dataset then.
+/// What is wrong with it is said in words: libhdf5 has to read the dataset then.
 pub trait FindChunks: Send + Sync {
     /// Those of the chunks at these row-major positions, in ascending order, that were written.
     ///
@@ -33,7 +33,7 @@ pub trait FindChunks: Send + Sync {
     fn list(&self) -> Result<ChunkIndex, String>;
 }
 
-/// To look a chunk up takes as long as to list so many, more or less.
+/// To look a chunk up takes as long as to list this many, more or less.
 const LISTED_MEANWHILE: u64 = 32;
 /// More than this are not looked up for one read.
 const MOST_LOOKED_UP: u64 = 1 << 16;
@@ -44,7 +44,7 @@ pub struct OnDemand {
     /// Chunks of the whole grid.
     grid_len: u64,
     /// Questions so far.
-    asked: AtomicU64,
+    looked_up: AtomicU64,
     /// What this process has found out.
     found: Published<Found>,
     /// What the list came to.  Set once, and without a lock, so that a forked child can use what its
@@ -66,10 +66,10 @@ struct Found {
 }
 
 impl OnDemand {
-    /// Of a grid of so many chunks.
+    /// Of a grid of this many chunks.
     pub fn new(finder: Box<dyn FindChunks>, grid_len: u64) -> Self {
         let (found, listed) = (Published::nothing(), Published::nothing());
-        Self { finder, grid_len, asked: AtomicU64::new(0), found, listed }
+        Self { finder, grid_len, looked_up: AtomicU64::new(0), found, listed }
     }
 
     /// All chunks; they are listed now if they were not before.
@@ -107,8 +107,8 @@ impl OnDemand {
             return listed.as_ref().map(drop).map_err(|reason| ReadError::Index(reason.clone()));
         }
         let wanted = plan.len();
-        let asked = self.asked.fetch_add(wanted.max(1), Relaxed).saturating_add(wanted);
-        if wanted > MOST_LOOKED_UP || asked.saturating_mul(LISTED_MEANWHILE) > self.grid_len {
+        let looked_up = self.looked_up.fetch_add(wanted.max(1), Relaxed).saturating_add(wanted);
+        if wanted > MOST_LOOKED_UP || looked_up.saturating_mul(LISTED_MEANWHILE) > self.grid_len {
             return self.all().map(drop);
         }
         let mut unknown: Vec<u64> = {
@@ -177,7 +177,7 @@ impl OnDemand {
 
 impl std::fmt::Debug for OnDemand {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "OnDemand({} asked of {})", self.asked.load(Relaxed), self.grid_len)
+        write!(f, "OnDemand({} asked of {})", self.looked_up.load(Relaxed), self.grid_len)
     }
 }
 
@@ -247,7 +247,7 @@ mod tests {
 
     /// Every third chunk is written; asks are written down.
     struct Thirds {
-        asked: Arc<Mutex<Vec<Vec<u64>>>>,
+        lookups: Arc<Mutex<Vec<Vec<u64>>>>,
         damaged: bool,
     }
 
@@ -268,7 +268,7 @@ mod tests {
 
     impl FindChunks for Thirds {
         fn find(&self, positions: &[u64]) -> Result<ChunkIndex, String> {
-            self.asked.lock().unwrap().push(positions.to_vec());
+            self.lookups.lock().unwrap().push(positions.to_vec());
             if self.damaged {
                 Err("it is damaged".into())
             } else {
@@ -277,17 +277,17 @@ mod tests {
         }
 
         fn list(&self) -> Result<ChunkIndex, String> {
-            self.asked.lock().unwrap().push(Vec::new());
+            self.lookups.lock().unwrap().push(Vec::new());
             if self.damaged { Err("all is damaged".into()) } else { index(0..GRID) }
         }
     }
 
-    type Asked = Arc<Mutex<Vec<Vec<u64>>>>;
+    type Lookups = Arc<Mutex<Vec<Vec<u64>>>>;
 
-    fn thirds(damaged: bool) -> (OnDemand, Asked) {
-        let asked = Asked::default();
-        let finder = Thirds { asked: Arc::clone(&asked), damaged };
-        (OnDemand::new(Box::new(finder), GRID), asked)
+    fn thirds(damaged: bool) -> (OnDemand, Lookups) {
+        let lookups = Lookups::default();
+        let finder = Thirds { lookups: Arc::clone(&lookups), damaged };
+        (OnDemand::new(Box::new(finder), GRID), lookups)
     }
 
     fn prepare(some: &OnDemand, start: u64, count: u64) -> Result<(), ReadError> {
@@ -301,41 +301,41 @@ mod tests {
         fn chunks_are_those_of_the_list(
             reads in prop::collection::vec((0..GRID, 1u64..40), 1..30),
         ) {
-            let (some, asked) = thirds(false);
+            let (some, lookups) = thirds(false);
             for (start, count) in reads {
                 let count = count.min(GRID - start);
                 prepare(&some, start, count).unwrap();
-                let before = asked.lock().unwrap().len();
+                let before = lookups.lock().unwrap().len();
                 for position in start..start + count {
                     prop_assert_eq!(some.get(position), Ok(record(position)));
                 }
                 // Nothing had to be looked up any more.
-                prop_assert_eq!(asked.lock().unwrap().len(), before);
+                prop_assert_eq!(lookups.lock().unwrap().len(), before);
             }
         }
     }
 
     #[test]
     fn chunks_are_asked_for_once_and_listed_when_that_is_cheaper() {
-        let (some, asked) = thirds(false);
+        let (some, lookups) = thirds(false);
         prepare(&some, 5, 2).unwrap();
         prepare(&some, 4, 3).unwrap();
-        assert_eq!(*asked.lock().unwrap(), [vec![5, 6], vec![4]]);
+        assert_eq!(*lookups.lock().unwrap(), [vec![5, 6], vec![4]]);
         assert!(some.listed().is_none());
         prepare(&some, 0, GRID / LISTED_MEANWHILE).unwrap();
-        assert_eq!(asked.lock().unwrap().last(), Some(&Vec::new()));
+        assert_eq!(lookups.lock().unwrap().last(), Some(&Vec::new()));
         assert!(some.listed().is_some());
         prepare(&some, 0, GRID).unwrap();
         assert_eq!(some.get(9), Ok(record(9)));
-        assert_eq!(asked.lock().unwrap().len(), 3);
+        assert_eq!(lookups.lock().unwrap().len(), 3);
     }
 
     #[test]
     fn a_chunk_that_nobody_prepared_is_looked_up() {
-        let (some, asked) = thirds(false);
+        let (some, lookups) = thirds(false);
         assert_eq!(some.get(12), Ok(record(12)));
         assert_eq!(some.get(13), Ok(None));
-        assert_eq!(asked.lock().unwrap().len(), 2);
+        assert_eq!(lookups.lock().unwrap().len(), 2);
     }
 
     #[test]
@@ -349,12 +349,12 @@ mod tests {
 
     #[test]
     fn what_is_damaged_is_never_asked_again() {
-        let (some, asked) = thirds(true);
+        let (some, lookups) = thirds(true);
         let damaged = Err(ReadError::Index("it is damaged".into()));
         assert_eq!(prepare(&some, 5, 2), damaged);
         assert_eq!(prepare(&some, 0, GRID), damaged);
         assert_eq!(some.all().map(drop), damaged);
         assert_eq!(some.unsound(), Some("it is damaged"));
-        assert_eq!(asked.lock().unwrap().len(), 1);
+        assert_eq!(lookups.lock().unwrap().len(), 1);
     }
 }

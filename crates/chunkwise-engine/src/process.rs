@@ -33,7 +33,7 @@ pub struct ProcessState {
     /// Chunks decoded, and blocks of those of which a part was.
     decoded: AtomicU64,
     decoded_blocks: AtomicU64,
-    /// Numbers reads, so that the cache can tell them apart.
+    /// Numbers reads, so that the cache can distinguish them.
     reads: AtomicU64,
 }
 
@@ -43,7 +43,7 @@ enum Pool {
     Unmade,
     /// One thread is all there is, or the system gives no more.
     None,
-    /// So many.
+    /// This many.
     Made(Arc<ThreadPool>),
 }
 
@@ -165,7 +165,7 @@ pub fn in_force(setting: Setting) -> usize {
     setting.value()
 }
 
-/// From now on let each read use so many threads; None: as many as may be.
+/// From now on let each read use this many threads; None: as many as may be.
 pub fn set_threads(threads: Option<NonZero<usize>>) {
     change(Setting::Threads, threads.map(NonZero::get));
 }
@@ -180,7 +180,7 @@ pub fn change(setting: Setting, value: Option<usize>) -> Option<usize> {
     former
 }
 
-/// Change what is in force while nothing is chosen, None for what the machine tells; of threads,
+/// Change what is in force while nothing is chosen, None for what the machine has; of threads,
 /// the most.
 pub fn set_default(setting: Setting, value: Option<usize>) {
     setting.choose_default(value);

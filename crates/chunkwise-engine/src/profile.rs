@@ -1,7 +1,7 @@
 //! Where does the engine's own time go, while somebody wants to know?
 //!
 //! Off, this costs one look at a flag; on, two looks at the clock for each piece of work.
-//! The thread that reads or writes and the pool's threads are told apart: what the first does or
+//! The thread that reads or writes and the pool's threads are counted separately: what the first does or
 //! waits for makes up the time of a read, while the others work beside it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

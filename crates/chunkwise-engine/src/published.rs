@@ -1,7 +1,7 @@
 //! How do threads agree on one value, without a lock that a forked child may find held?
 //!
 //! The first value that is published is the one that all get; a thread that comes second gets it too,
-//! and its own is dropped.  So whoever makes a value uses what these return, never what it has made.
+//! and its own is dropped.  So a thread that makes a value uses what these return, never what it has made.
 
 use std::marker::PhantomData;
 use std::ptr::null_mut;

@@ -234,7 +234,7 @@ mod tests {
             chunks in prop::collection::btree_map(0..3000u64, record(), 0..1200),
             grid_len in 3000..4000u64,
             dense in prop::bool::ANY,
-            asked in prop::collection::btree_set(0..3000u64, 0..50),
+            wanted in prop::collection::btree_set(0..3000u64, 0..50),
         ) {
             let grid_len = if dense { 3000 } else { grid_len };
             let chunks: Vec<_> = chunks.into_iter().collect();
@@ -246,12 +246,12 @@ mod tests {
             let saved = SavedIndex::new(storage, 5, form, grid_len).unwrap();
             let listed = saved.list().unwrap();
             prop_assert_eq!(listed.written(), index.written());
-            let asked: Vec<u64> = asked.into_iter().collect();
-            let found = saved.find(&asked).unwrap();
+            let wanted: Vec<u64> = wanted.into_iter().collect();
+            let found = saved.find(&wanted).unwrap();
             for position in 0..3000 {
                 prop_assert_eq!(listed.get(position), index.get(position));
                 let known = found.get(position);
-                let expected = asked.contains(&position).then(|| index.get(position)).flatten();
+                let expected = wanted.contains(&position).then(|| index.get(position)).flatten();
                 prop_assert_eq!(known, expected);
             }
         }

@@ -21,7 +21,7 @@ pub enum Setting {
     PrefetchNbytes,
 }
 
-/// Nobody has said anything, or nobody has asked yet.
+/// Nobody has said anything, or nobody has looked yet.
 const UNSET: usize = usize::MAX;
 
 static CHOSEN: [AtomicUsize; 4] = [const { AtomicUsize::new(UNSET) }; 4];
@@ -68,7 +68,7 @@ impl Setting {
         swap(&CHOSEN[self as usize], value)
     }
 
-    /// Note what shall be the default instead of what the machine tells; of threads, the most.
+    /// Note what shall be the default instead of what the machine has; of threads, the most.
     pub(crate) fn choose_default(self, value: Option<usize>) {
         swap(&DEFAULTS[self as usize], value);
     }
@@ -79,7 +79,7 @@ fn swap(place: &AtomicUsize, value: Option<usize>) -> Option<usize> {
     (former != UNSET).then_some(former)
 }
 
-/// What is there, or what `find` gives: the same, whoever comes first.
+/// What is there, or what `find` gives: the same, whichever thread is first.
 fn found_once(place: &AtomicUsize, find: impl FnOnce() -> usize) -> usize {
     match place.load(Relaxed) {
         UNSET => {

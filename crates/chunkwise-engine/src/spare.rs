@@ -5,7 +5,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-/// At most so many bytes are kept.
+/// At most this many bytes are kept.
 pub const MOST_NBYTES: usize = 32 << 20;
 
 /// Memory that nobody uses.

@@ -16,7 +16,7 @@ use chunkwise_engine::{
 use chunkwise_select::Hyperslab;
 use stored::{file_of, stored_in};
 
-/// Rows of so many elements of two bytes, from this address on.
+/// Rows of this many elements of two bytes, from this address on.
 const COLUMNS: u64 = 1024;
 const ADDRESS: u64 = 100;
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use chunkwise_engine::{
-    Conversion, Dataset, DatasetInfo, FieldBytes, Fields, Layout, Made, MappedSource,
-    MemoryStorage, NumberKind, NumberType, ReadError, Source, VirtualDataset,
+    AnyDataset, Conversion, Dataset, DatasetInfo, FieldBytes, Fields, Layout, Made, MappedSource,
+    MemoryStorage, NumberKind, NumberType, ReadError, VirtualDataset,
 };
 use chunkwise_select::{Dims, Hyperslab, Mapping, Product, Selection};
 use proptest::prelude::*;
@@ -15,18 +15,18 @@ use proptest::prelude::*;
 /// Of what nothing is mapped to.
 const FILL: [u8; 2] = [0xEE, 0xDD];
 
-fn plain(shape: &[u64], bytes: Vec<u8>) -> Source {
+fn plain(shape: &[u64], bytes: Vec<u8>) -> AnyDataset {
     let layout = Layout::Contiguous { address: Some(0) };
     let info = DatasetInfo { shape: shape.into(), element_size: 2, fill: None, layout };
-    Source::Stored(Dataset::new(info, Arc::new(MemoryStorage(bytes))).unwrap())
+    AnyDataset::Stored(Dataset::new(info, Arc::new(MemoryStorage(bytes))).unwrap())
 }
 
-fn virtual_one(shape: &[u64], fill: Option<Vec<u8>>, sources: Vec<MappedSource>) -> Source {
+fn virtual_one(shape: &[u64], fill: Option<Vec<u8>>, sources: Vec<MappedSource>) -> AnyDataset {
     let made = VirtualDataset::new(shape.into(), 2, fill, sources).unwrap();
-    Source::Virtual(made.unwrap())
+    AnyDataset::Virtual(made.unwrap())
 }
 
-fn mapped(mapping: Mapping, source: Source) -> MappedSource {
+fn mapped(mapping: Mapping, source: AnyDataset) -> MappedSource {
     MappedSource { mapping, source, fields: None, name: "source".to_string() }
 }
 
@@ -34,7 +34,7 @@ fn boxed(shape: &[u64], start: &[u64], count: &[u64]) -> Hyperslab {
     Hyperslab::new(shape, start, &[1, 1], &[1, 1], count).unwrap()
 }
 
-fn read(source: &Source, selection: &Selection, fields: Option<&Fields>) -> Vec<u8> {
+fn read(source: &AnyDataset, selection: &Selection, fields: Option<&Fields>) -> Vec<u8> {
     let size = fields.map_or(2, |_| 8);
     // What nobody sets is the fill value all the same.
     let mut out = FILL.repeat(selection.len().unwrap() as usize * size / 2);
@@ -44,7 +44,12 @@ fn read(source: &Source, selection: &Selection, fields: Option<&Fields>) -> Vec<
 
 /// The two of a shape cut into boxes, each of which is missing, or one of several kinds: a virtual
 /// dataset, and a plain one with the same elements.
-fn pair(rows: &[u64], columns: &[u64], kinds: &[u8], fills: bool) -> (Source, Source, Vec<u64>) {
+fn pair(
+    rows: &[u64],
+    columns: &[u64],
+    kinds: &[u8],
+    fills: bool,
+) -> (AnyDataset, AnyDataset, Vec<u64>) {
     let shape = vec![rows.iter().sum(), columns.iter().sum()];
     let mut elements = FILL.repeat((shape[0] * shape[1]) as usize);
     let (mut sources, mut number, mut top) = (Vec::new(), 0u16, 0);
@@ -196,7 +201,7 @@ fn what_is_wrong_is_said() {
     // The source's end is missing.
     let cut = virtual_one(&shape, None, vec![whole(plain(&shape, vec![0; 47]))]);
     let go_on = AtomicBool::new(false);
-    let read = |source: &Source, out: &mut [u8], cancelled: &AtomicBool| {
+    let read = |source: &AnyDataset, out: &mut [u8], cancelled: &AtomicBool| {
         source.read(&all().into(), None, out, cancelled)
     };
     let error = read(&cut, &mut [0; 48], &go_on).unwrap_err();
@@ -211,7 +216,7 @@ fn what_is_wrong_is_said() {
     let made = MappedSource { fields: Some(wider()), ..whole(sound()) };
     let wide = VirtualDataset::new(Dims::from_slice(&shape), 8, None, vec![made]).unwrap().unwrap();
     assert!(wide.converts());
-    let wide = Source::Virtual(wide);
+    let wide = AnyDataset::Virtual(wide);
     let mut out = [0; 24 * 8];
     let error = wide.read(&all().into(), Some(&wider()), &mut out, &go_on).unwrap_err();
     assert_eq!(error, ReadError::Fields);

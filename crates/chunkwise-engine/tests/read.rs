@@ -222,7 +222,7 @@ proptest! {
         unfiltered in any::<bool>(),
     ) {
         let (shape, chunk, _) = slab_of(&dimensions);
-        // Of four dimensions, no more than so many elements.
+        // Of four dimensions, no more than this many elements.
         let shape: Vec<u64> = shape.iter().map(|&n| if shape.len() == 4 { n.min(9) } else { n }).collect();
         let slabs: Vec<_> = slabs.iter().map(|slab| fitted(&shape, slab)).collect();
         chunked(&shape, &chunk, size, &written, unfiltered).check_union(&slabs);

@@ -40,7 +40,7 @@ impl ChunkStore for Kept {
     }
 }
 
-/// Chunks `0..chunks` written with so many threads.
+/// Chunks `0..chunks` written with this many threads.
 fn written(filter: (i32, &[u32]), threads: usize, chunks: u64, data: &[u8]) -> Vec<Committed> {
     set_threads(threads.try_into().ok());
     let encoder = Encoder::from_hdf5(filter.0, filter.1).unwrap();

@@ -65,7 +65,7 @@ impl<'s, 'a> BTree2<'s, 'a> {
         Ok(Self { source, place, kind, record_len, total, node_len, root, root_count, levels })
     }
 
-    /// Fails unless its records are of this kind, and have so many bytes.
+    /// Fails unless its records are of this kind, and have this many bytes.
     pub(crate) fn expect(&self, kind: u8, record_len: u64) -> Result<(), FormatError> {
         if self.kind != kind {
             return Err(self.place.wrong("its records are of another kind"));

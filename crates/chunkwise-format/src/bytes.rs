@@ -28,7 +28,7 @@ pub trait Bytes: Sync {
         let _ = parts;
     }
 
-    /// A structure takes so many bytes from a position on, of which not all may be read.
+    /// A structure takes this many bytes from a position on, of which not all may be read.
     fn takes(&self, position: u64, nbytes: u64) {
         let _ = (position, nbytes);
     }

@@ -285,7 +285,7 @@ impl Flags {
     }
 }
 
-/// Where the bits of a number of so many bytes are; libhdf5 refuses those that it has not.
+/// Where the bits of a number of this many bytes are; libhdf5 refuses those that it has not.
 fn bits(
     fields: &mut Fields<'_>,
     nbytes: u32,

@@ -35,7 +35,7 @@ pub(crate) struct Widths {
 }
 
 impl Widths {
-    /// Bytes of a structure with so many addresses and lengths, and other bytes.
+    /// Bytes of a structure with this many addresses and lengths, and other bytes.
     pub(crate) fn nbytes(self, others: u64, offsets: u64, lengths: u64) -> u64 {
         let (offset, length) = (u64::from(self.offset), u64::from(self.length));
         let offsets = offset.saturating_mul(offsets);
@@ -117,7 +117,7 @@ impl<'a> Fields<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A number of so many bytes, at most eight.
+    /// A number of this many bytes, at most eight.
     pub(crate) fn number(&mut self, len: u8) -> Result<u64, FormatError> {
         let taken = self.take(u64::from(len))?;
         if taken.len() > 8 {
@@ -187,7 +187,7 @@ pub(crate) fn until_zero(bytes: &[u8]) -> &[u8] {
     bytes.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
-/// The greatest number of so many bytes.
+/// The greatest number of this many bytes.
 fn all_bits(len: u8) -> u64 {
     match u32::from(len).checked_mul(8) {
         Some(bits @ ..64) => !(u64::MAX << bits),

@@ -14,7 +14,7 @@ use crate::error::{FormatError, Problem};
 use crate::fields::{Fields, Place, Widths};
 use crate::filters::Filter;
 
-/// Files of any length may have so many bytes read.
+/// Files of any length may have this many bytes read.
 const LEAST_BUDGET: u64 = 2 << 20;
 /// Times that a file's bytes may be read in one operation: some structures are read for each name.
 const MOST_TIMES: u64 = 8;
@@ -67,7 +67,7 @@ impl<'a> Source<'a> {
         self.bytes.nbytes().saturating_sub(self.base)
     }
 
-    /// Fails unless there are so many bytes.
+    /// Fails unless there are this many bytes.
     pub(crate) fn require(&self, place: Place, nbytes: u64) -> Result<(), FormatError> {
         let end = self.end();
         match place.address.checked_add(nbytes) {
@@ -98,7 +98,7 @@ impl<'a> Source<'a> {
         self.bytes.is_far()
     }
 
-    /// Parts of so many bytes at these addresses will be read.
+    /// Parts of this many bytes at these addresses will be read.
     pub(crate) fn expect(&self, addresses: impl Iterator<Item = u64>, nbytes: u64) {
         let Some(len) = usize::try_from(nbytes).ok().filter(|_| self.is_far()) else { return };
         let (base, end) = (self.base, self.end());
@@ -109,17 +109,17 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// A structure takes so many bytes, of which not all are read.
+    /// A structure takes this many bytes, of which not all are read.
     pub(crate) fn takes(&self, address: u64, nbytes: u64) {
         self.bytes.takes(self.base.saturating_add(address), nbytes);
     }
 
-    /// So many bytes, or fewer where the file ends earlier.
+    /// This many bytes, or fewer where the file ends earlier.
     pub(crate) fn read_most(&self, place: Place, nbytes: u64) -> Result<Part<'a>, FormatError> {
         self.read(place, nbytes.min(self.end().saturating_sub(place.address)).max(1))
     }
 
-    /// A node with room for `most` entries, of which there are `count`; `len_of` so many are its
+    /// A node with room for `most` entries, of which there are `count`; `len_of` this many are its
     /// bytes.  All of them, where the file has them.
     pub(crate) fn read_node(
         &self,

@@ -72,7 +72,7 @@ impl Superblock {
         Ok(None)
     }
 
-    /// What the superblock behind so many bytes states, and whether that can be trusted: its
+    /// What the superblock behind this many bytes states, and whether that can be trusted: its
     /// checksum is right, and there is a root group.
     ///
     /// # Errors
@@ -108,7 +108,7 @@ impl Superblock {
         sound.map(|()| found)
     }
 
-    /// Its bytes as a proper close of a file of so many bytes leaves them; None before version 3.
+    /// Its bytes as a proper close of a file of this many bytes leaves them; None before version 3.
     pub fn closed(&self, nbytes: u64) -> Option<Vec<u8>> {
         if self.version < 3 {
             return None;

@@ -13,7 +13,7 @@ use crate::file::descriptor_of;
 use crate::handle::Handle;
 use crate::{BindError, Unsuited};
 
-/// What libhdf5 may look up in a file that was given up, as it closes it: its first bytes, so many.
+/// What libhdf5 may look up in a file that was given up, as it closes it: its first bytes, this many.
 const MOST_COPIED: u64 = 1 << 26;
 
 /// Have libhdf5 write what it holds of a dataset; if that fails, the dataset's file is given up.

@@ -60,7 +60,7 @@ impl StoredBoxes {
         })
     }
 
-    /// Whether a box is of so many bytes.
+    /// Whether a box is of this many bytes.
     fn check(
         &self,
         call: &'static str,
@@ -88,7 +88,7 @@ impl StoredBoxes {
         const SELECT_SET: i32 = 0;
         // SAFETY: a live dataset, by the contract of `new`; the lock is held; libhdf5 refuses
         // a box of another rank than the dataset's by what it counts in the memory space, and
-        // the arrays are of the rank that the dataset's own space tells.
+        // the arrays are of the rank that the dataset's own space has.
         unsafe {
             let datatype = (api.H5Dget_type)(self.dataset);
             let datatype = Handle::new(api, "H5Dget_type", datatype, api.H5Tclose)?;

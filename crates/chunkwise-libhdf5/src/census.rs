@@ -28,7 +28,7 @@ pub unsafe fn census(library: &Library, dataset: hid_t) -> Result<ChunkCensus, U
             let dcpl = Handle::new(api, "H5Dget_create_plist", dcpl, api.H5Pclose)?;
             let chunking = chunk_options(api, dcpl.id, shape.len())?;
             let index_type = index_type(api, dataset)?;
-            // A grid of more chunks than can be counted has no positions to tell.
+            // A grid of more chunks than can be counted has no positions to give.
             let Ok(grid) = ChunkGrid::new(&shape, &chunking.chunk) else {
                 check_array_len(api, dataset, &shape, &chunking.chunk, &max_shape)?;
                 return Ok(of_sizes(library, api, dataset, index_type)?);
@@ -66,7 +66,7 @@ unsafe fn of_sizes(
     dataset: hid_t,
     index_type: Option<c_int>,
 ) -> Result<ChunkCensus, BindError> {
-    struct Listing {
+    struct ChunkSizes {
         scaled: bool,
         sizes: Vec<u64>,
         masked: u64,
@@ -79,7 +79,7 @@ unsafe fn of_sizes(
         data: *mut c_void,
     ) -> c_int {
         // SAFETY: `data` is the listing below.
-        let listing = unsafe { &mut *data.cast::<Listing>() };
+        let listing = unsafe { &mut *data.cast::<ChunkSizes>() };
         // Without memory for one more there is no census; H5_ITER_ERROR.
         if listing.sizes.try_reserve(1).is_err() {
             return -1;
@@ -91,7 +91,7 @@ unsafe fn of_sizes(
         0
     }
     let scaled = library.conventions().chunk_iter_is_scaled;
-    let mut listing = Listing { scaled, sizes: Vec::new(), masked: 0 };
+    let mut listing = ChunkSizes { scaled, sizes: Vec::new(), masked: 0 };
     // SAFETY: the callback and its data fit each other; the rest is the caller's contract.
     unsafe {
         let Some(chunk_iter) = api.H5Dchunk_iter else {

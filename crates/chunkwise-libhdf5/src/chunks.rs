@@ -10,7 +10,7 @@ use crate::api::{Api, DEFAULT, HADDR_UNDEF, haddr_t, hid_t, hsize_t};
 use crate::handle::Handle;
 use crate::{BindError, ChunkConventions, Unsuited};
 
-/// Where `H5Dchunk_iter` is missing, each chunk is asked for, and each such question
+/// Where `H5Dchunk_iter` is missing, each chunk is looked up, and each such call
 /// walks the index up to the chunk: more chunks than this would take too long.
 const MOST_ASKED: u64 = 4096;
 
@@ -30,7 +30,7 @@ const V2_BTREE: c_int = 5;
 /// of the *largest* extent, the unlimited dimension first (`H5Dearray.c`).  Listing them
 /// (all of `H5Dchunk_iter`, `H5Dget_chunk_info`, `H5Dget_chunk_info_by_coord`) turns
 /// numbers into coordinates in another way: never with the unlimited dimension first
-/// (1.10.8, 2.0), in some versions over the present extent (the probe tells).  Where that
+/// (1.10.8, 2.0), in some versions over the present extent (the probe says).  Where that
 /// differs, libhdf5 names other chunks than those that `H5Dread` finds there.
 #[derive(Debug, PartialEq, Eq)]
 enum Numbering {
@@ -278,7 +278,7 @@ pub unsafe fn list_chunks(
 }
 
 /// For libraries without `H5Dchunk_iter`: ask for the first chunk that is listed, the second,
-/// up to `count`.  (Asked by coordinates, a damaged index would show no more than what fits.)
+/// up to `count`.  (By coordinates, a damaged index would show no more than what fits.)
 ///
 /// # Safety
 /// As [`list_chunks`].

@@ -110,7 +110,7 @@ impl ChunkStore for ChunkCommitter {
         self.library.locked(|api| {
             let held = Held { api, dataset: self.dataset };
             // Before a dataset has any place in the file, its only chunks may be in libhdf5's
-            // cache, which then does not tell of them.
+            // cache, which then does not show them.
             let nbytes = held.size_of(chunk_origin).or_else(|| {
                 // SAFETY: a live dataset, with the lock held.
                 unsafe { (api.H5Dflush)(self.dataset) };
@@ -127,7 +127,7 @@ impl ChunkStore for ChunkCommitter {
     }
 }
 
-/// The filter mask of the first chunk of a dataset of so many dimensions; 0 where it was never
+/// The filter mask of the first chunk of a dataset of this many dimensions; 0 where it was never
 /// written or cannot be read.
 ///
 /// # Safety
@@ -163,7 +163,7 @@ impl Held<'_> {
         Ok(Facts { chunk: options.chunk, filtered: options.filters > 0 })
     }
 
-    /// Write a chunk where its mask counts; `stale` tells whether libhdf5 may remember another
+    /// Write a chunk where its mask counts; `stale` says whether libhdf5 may remember another
     /// one then.
     fn write_filtered(&self, chunk: &EncodedChunk, stale: &mut bool) -> Result<(), BindError> {
         let old_nbytes = self.size_of(&chunk.chunk_origin);
@@ -244,7 +244,7 @@ impl Held<'_> {
 
     /// Have libhdf5 look another chunk up than `last`, of which it remembers a wrong mask.
     ///
-    /// Chunks that were just written are in nobody's cache, so that their index is asked.
+    /// Chunks that were just written are in nobody's cache, so that their index is read.
     fn forget_mask_of(&self, last: &EncodedChunk, chunks: &[EncodedChunk], chunk: &[u64]) {
         let other = chunks.iter().rev().find(|other| other.chunk_origin != last.chunk_origin);
         if let Some(other) = other {

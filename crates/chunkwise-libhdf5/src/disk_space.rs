@@ -1,7 +1,7 @@
 //! Is there space in the file system for what is about to be written?
 //!
 //! What libhdf5 has begun to write and could not leaves a file that says it is longer than it
-//! is, which nobody opens.  So it is asked before.
+//! is, which nobody opens.  So this is looked up before.
 
 use chunkwise_engine::platform::{Descriptor, borrowed, free_nbytes, most_file_nbytes};
 

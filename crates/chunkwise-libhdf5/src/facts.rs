@@ -280,7 +280,7 @@ pub unsafe fn filters_of(
             let mut cd_values = [0 as c_uint; 256];
             let mut cd_count = cd_values.len();
             let mut name = [0 as std::ffi::c_char; 64];
-            // SAFETY: pointers to what the function fills, with the sizes that it is told.
+            // SAFETY: pointers to what the function fills, with the sizes that it gets.
             let id = unsafe {
                 (api.H5Pget_filter2)(
                     dcpl,

@@ -6,7 +6,7 @@
 //! its version does differently is found out by a probe when it is bound.
 //!
 //! libhdf5 is not thread-safe: every call happens inside [`Library::locked`], under the
-//! [`LibraryLock`] of whoever else uses the same library.
+//! [`LibraryLock`] of others that use the same library.
 
 // For tests that other crates take as well.
 #[cfg(test)]
@@ -42,8 +42,8 @@ pub use boxes::{BoxCommitter, StoredBoxes};
 pub use census::census;
 pub use committer::ChunkCommitter;
 pub use eligibility::{
-    Asked, Described, Examinable, ExternalFile, Saved, describe, describe_as, describe_as_stored,
-    describe_for_writing, describe_listed, encoding_of, examinable, look_again,
+    DescribeOptions, Described, Examinable, ExternalFile, Saved, describe, describe_as,
+    describe_as_stored, describe_for_writing, describe_listed, encoding_of, examinable, look_again,
 };
 pub use error::{BindError, Unsuited};
 pub use facts::{DatasetFacts, StoredFilter, facts_of, same_stored_type};

@@ -29,7 +29,7 @@ pub struct Library {
     /// Storage of the files in use, by device and inode: datasets of one file share a
     /// descriptor.
     files: Mutex<HashMap<FileKey, Weak<FileStorage>>>,
-    /// The driver of plain local files, once it was asked for.
+    /// The driver of plain local files, once it was needed.
     sec2: OnceLock<hid_t>,
 }
 
@@ -50,7 +50,7 @@ impl Library {
     /// The libhdf5 that made a handle: one to which the loaded `modules` lead (h5py's own
     /// extension modules), or another that this process has loaded.
     ///
-    /// `lock` is held throughout, also while libraries are asked that turn out to be others.
+    /// `lock` is held throughout, also while libraries are looked at that turn out to be others.
     ///
     /// # Errors
     /// When no library that can be bound knows the handle.
@@ -219,8 +219,8 @@ impl Library {
     }
 }
 
-/// libhdf5 prints its error stack unless told otherwise, a setting that belongs to
-/// whoever else uses the library: it is put back afterwards.
+/// libhdf5 prints its error stack unless set otherwise, a setting that belongs to
+/// all users of the library: it is put back afterwards.
 struct Quiet<'a> {
     api: &'a Api,
     /// Which kind of handler was turned off.
@@ -229,7 +229,7 @@ struct Quiet<'a> {
     data: *mut c_void,
 }
 
-/// Handlers of one kind cannot be asked for as those of the other: to try is an error that the
+/// Handlers of one kind cannot be read as those of the other: to try is an error that the
 /// program's handler is called for.
 #[derive(Clone, Copy)]
 enum Kind {

@@ -1,8 +1,8 @@
 //! How does this libhdf5 speak of chunks?
 //!
-//! Versions differ in ways that no version number tells: whether a chunk's address
+//! Versions differ in ways that no version number shows: whether a chunk's address
 //! includes the user block, whether `H5Dchunk_iter` passes the chunk's first element or
-//! its place in the grid.  So a small file in memory is written and asked about when
+//! its place in the grid.  So a small file in memory is written and looked at when
 //! the library is bound.
 
 use std::ffi::{CString, c_int, c_uint, c_void};
@@ -79,7 +79,7 @@ pub unsafe fn probe(api: &Api) -> Result<ChunkConventions, BindError> {
         let fcpl = handles.keep("H5Pcreate", fcpl, api.H5Pclose)?;
         api.checked("H5Pset_userblock", (api.H5Pset_userblock)(fcpl, USER_BLOCK))?;
         let truncate: c_uint = 2;
-        // Files in memory are told apart by name alone, and another thread may be probing, or
+        // Files in memory are distinguished by name alone, and another thread may be probing, or
         // another copy of this code: an address that lives through the probe is nobody else's.
         let name = CString::new(format!("chunkwise-probe-{:p}.h5", &raw const fapl));
         let name = name.unwrap_or_default();

@@ -3,7 +3,7 @@
 //! libhdf5 keeps its filters in a table, by number, and looks each chunk's filters up
 //! there.  An entry is replaced by one that counts, takes the time, and calls the function
 //! that was there before: what it reads and writes stays the same, and each decode of a
-//! chunk is one that really happened, whoever asked for it (h5py, netCDF-C, a loop of ours).
+//! chunk is one that really happened, whatever program read it (h5py, netCDF-C, a loop of ours).
 //!
 //! An entry is a C function without data of its own, so that there is one function for each
 //! of a fixed number of slots.  A slot belongs to one filter of one libhdf5 for good.
@@ -108,7 +108,7 @@ impl Counters {
 
     fn add(&self, took: Duration, nbytes_in: usize, nbytes_out: usize) {
         self.count.fetch_add(1, Relaxed);
-        // A call of 584 years is not told from one of none.
+        // A call of 584 years is not distinguished from one of none.
         self.nanoseconds.fetch_add(took.as_nanos() as u64, Relaxed);
         self.nbytes_in.fetch_add(nbytes_in as u64, Relaxed);
         self.nbytes_out.fetch_add(nbytes_out as u64, Relaxed);
@@ -150,7 +150,7 @@ unsafe extern "C" fn count_call<const N: usize>(
     buffer: *mut *mut c_void,
 ) -> usize {
     let slot = &SLOTS[N];
-    // It is set before this function is registered; 0 tells libhdf5 that a filter failed.
+    // It is set before this function is registered; 0 says to libhdf5 that a filter failed.
     let Some(original) = slot.original.get() else { return 0 };
     let begun = Instant::now();
     // SAFETY: the caller's contract is that of the original.
@@ -171,7 +171,7 @@ static FUNCTIONS: [FilterFunction; SLOT_COUNT] = functions_of_slots!(
 
 /// To whom a slot belongs.
 struct Owner {
-    /// The address of its `H5Zregister`, which tells one libhdf5 from another.
+    /// The address of its `H5Zregister`, which distinguishes one libhdf5 from another.
     library: usize,
     /// The class that counts.
     class: FilterClass,
@@ -188,10 +188,10 @@ static OWNERS: Mutex<Vec<Owner>> = Mutex::new(Vec::new());
 type Register = unsafe extern "C" fn(*const FilterClass) -> herr_t;
 
 /// Count the calls of those of `filters` (by HDF5's numbers) whose functions can be found in a
-/// library, from now on if not already, and tell what was counted until now.
+/// library, from now on if not already, and return what was counted until now.
 ///
 /// The functions of libhdf5's own filters are found by their classes, which it exports, and
-/// those of others in plugins that are loaded.  Of the rest, nothing is told: they are
+/// those of others in plugins that are loaded.  Of the rest, nothing is known: they are
 /// missing in the answer.
 pub fn tally(library: &Library, filters: &[i32]) -> Vec<FilterTally> {
     // SAFETY: the library's lock is held.
@@ -232,7 +232,7 @@ pub fn decodes(slot: usize) -> (u64, u64) {
     })
 }
 
-/// Register the counting entry of a filter, and tell where it counts.
+/// Register the counting entry of a filter, and return where it counts.
 ///
 /// It is registered again each time: a plugin that is loaded later replaces it.
 ///
@@ -309,7 +309,7 @@ unsafe fn class_of(library: &Loaded, id: i32) -> Option<(FilterClass, FilterFunc
 }
 
 /// The class of a filter that one plugin in this process offers; None where none does, or
-/// several, of which one cannot tell here which libhdf5 has taken.
+/// several, of which it is not known here which libhdf5 has taken.
 ///
 /// # Safety
 /// As [`tally_one`].

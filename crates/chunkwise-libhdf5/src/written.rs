@@ -1,6 +1,6 @@
-//! Where do the written chunks of a dataset lie, for whoever does not read it by the engine?
+//! Where do the written chunks of a dataset lie, for callers that do not read it by the engine?
 //!
-//! As the file says, where that can be told: libhdf5 goes through an array index element by
+//! As the file says, where that is known: libhdf5 goes through an array index element by
 //! element, written or not.
 
 use std::ffi::c_int;
@@ -124,7 +124,7 @@ unsafe fn written_as(
                 let Err(Unsuited::Reason(reason)) = listed else {
                     return listed;
                 };
-                // ... until it is told to write all.
+                // ... until it has to write all.
                 match flushed(api, dataset) {
                     Ok(storage) => (storage, user_block),
                     Err(Unsuited::Reason(_)) => return Err(Unsuited::Reason(reason)),

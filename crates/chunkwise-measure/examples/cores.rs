@@ -12,7 +12,7 @@
 //! this machine's own processors that was used meanwhile, for everything but decoding: where it comes
 //! near 100%, the machine is too small to tell.
 //!
-//! The second reads datasets of so many chunks each, one after the other, each chunk in so many
+//! The second reads datasets of this many chunks each, one after the other, each chunk in this many
 //! seconds, from storage that answers after a latency (0: at once), and prints one JSON object:
 //! `engine_s`, `bare_s` and `busy`.
 
@@ -39,7 +39,7 @@ const CHUNK: u64 = 1024;
 const ITEM: usize = 4;
 /// Time that storage takes to answer where it is late.
 const LATE: Duration = Duration::from_millis(2);
-/// Of so many runs, in turns, the best one of each counts: the machine has other things to do.
+/// Of this many runs, in turns, the best one of each counts: the machine has other things to do.
 const RUNS: usize = 5;
 
 /// Where stored bytes come from.
@@ -143,7 +143,7 @@ struct Best {
     busy: f64,
 }
 
-/// The engine beside bare threads, with so many chunks a dataset.
+/// The engine beside bare threads, with this many chunks a dataset.
 fn best(run: Run, case: &Case, chunks: u64, threads: usize) -> Result<Best, Failure> {
     let own = std::thread::available_parallelism().map_or(1, NonZero::get) as f64;
     // Who asks works as well; with many callers there are more than the pool's threads.

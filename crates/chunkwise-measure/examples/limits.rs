@@ -234,7 +234,7 @@ fn stream(arrays: &mut [Vec<f64>; 3], threads: usize) -> f64 {
     begun.elapsed().as_secs_f64()
 }
 
-/// Memory of an index over so many chunks, all written, by what it says itself.
+/// Memory of an index over this many chunks, all written, by what it says itself.
 fn index(chunks: u64) -> Result<Measured, Failure> {
     let mut builder = ChunkIndexBuilder::with_capacity(chunks)?;
     for position in 0..chunks {

@@ -50,11 +50,11 @@ pub struct Properties {
     pub sieve_nbytes: Option<usize>,
     /// `H5Pset_buffer`: for elements that are converted from one type to another.
     pub conversion_nbytes: Option<usize>,
-    /// `H5Pset_meta_block_size`: metadata is allocated in blocks of so many bytes.
+    /// `H5Pset_meta_block_size`: metadata is allocated in blocks of this many bytes.
     pub metadata_block_nbytes: Option<u64>,
     /// `H5Pset_small_data_block_size`: so are small pieces of data.
     pub small_data_block_nbytes: Option<u64>,
-    /// `H5Pset_alignment`: objects of at least so many bytes (first) begin at multiples of
+    /// `H5Pset_alignment`: objects of at least this many bytes (first) begin at multiples of
     /// the second.
     pub alignment: Option<(u64, u64)>,
     /// `H5Pset_libver_bounds`: the oldest and the newest format that is written.

@@ -22,9 +22,9 @@ pub struct WalkBounds {
     pub max_time: Duration,
 }
 
-/// As the loops in Python (`chunkwise.trials.in_python`): so many operations are done...
+/// As the loops in Python (`chunkwise.trials.in_python`): this many operations are done...
 const FEWEST_OPERATIONS: u64 = 3;
-/// ... unless they take so many times what was allowed.
+/// ... unless they take this many times what was allowed.
 const PATIENCE: u32 = 4;
 /// Selecting, gathering and checksums are not timed, and have to end as well.
 const WHOLE_LOOP: u32 = 3;

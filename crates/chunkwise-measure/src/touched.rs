@@ -49,18 +49,18 @@ pub fn count_touches(
     if (found.touches.is_some() && found.distinct.is_some()) || planned > MOST_FOLLOWED {
         return Ok(found);
     }
-    let (mut touches, mut met) = (0, HashSet::new());
+    let (mut touches, mut seen) = (0, HashSet::new());
     for number in 0..operations {
         let Some(slab) = walk.get(number) else { break };
         for task in Plan::new(grid, &slab)?.tasks() {
             let position = task.linear_index();
             if index.get(position).is_some() {
                 touches += 1;
-                met.insert(position);
+                seen.insert(position);
             }
         }
     }
-    found = Touches { touches: Some(touches), distinct: Some(met.len() as u64) };
+    found = Touches { touches: Some(touches), distinct: Some(seen.len() as u64) };
     Ok(found)
 }
 
@@ -123,7 +123,7 @@ fn sample(
     most: u64,
 ) -> Result<Vec<(u64, u64)>, ReadError> {
     let operations = operations.min(walk.len());
-    let (mut chunks, mut met) = (Vec::new(), HashSet::new());
+    let (mut chunks, mut seen) = (Vec::new(), HashSet::new());
     let most = most.max(1);
     let stride = operations.div_ceil(most).max(1);
     let each = most.div_ceil(operations.max(1));
@@ -135,7 +135,7 @@ fn sample(
         let mut task = 0;
         while task < plan.len() {
             let position = plan.task(task).linear_index();
-            if met.insert(position)
+            if seen.insert(position)
                 && let Some(record) = index.get(position)
             {
                 chunks.push((record.address, record.stored_nbytes));
@@ -180,7 +180,7 @@ mod tests {
             let order = Order::Random { seed };
             let walk = BlockWalk::ordered(&shape, &block, order, None).unwrap();
             let operations = (walk.len() as f64 * share) as u64;
-            let (mut touches, mut met) = (0, HashSet::new());
+            let (mut touches, mut seen) = (0, HashSet::new());
             for number in 0..operations {
                 let mut here = HashSet::new();
                 let slab = walk.block(number);
@@ -195,17 +195,17 @@ mod tests {
                     }
                 }
                 touches += here.len() as u64;
-                met.extend(here);
+                seen.extend(here);
             }
             let walk = Walk::Blocks(Box::new(walk));
             let found = count_touches(&grid, &index, &walk, operations).unwrap();
             prop_assert_eq!(found.touches, Some(touches));
-            prop_assert_eq!(found.distinct, Some(met.len() as u64));
+            prop_assert_eq!(found.distinct, Some(seen.len() as u64));
             let storage = MemoryStorage(vec![0; grid.len() as usize * 10]);
             let bare = time_bare_reads(
                 &grid, &index, &storage, &walk, operations, 1000, Duration::MAX,
             ).unwrap();
-            prop_assert_eq!(bare.chunks, met.len() as u64);
+            prop_assert_eq!(bare.chunks, seen.len() as u64);
             prop_assert_eq!(bare.nbytes, 10 * bare.chunks);
         }
     }

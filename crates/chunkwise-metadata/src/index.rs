@@ -54,14 +54,14 @@ pub struct Wanted {
     pub user_block: u64,
     /// Its grid of chunks.
     pub grid: ChunkGrid,
-    /// Bytes of an element; None where libhdf5 tells those in memory alone.
+    /// Bytes of an element; None where libhdf5 gives those in memory alone.
     pub element_size: Option<u64>,
     /// Whether a program writes to the file (SWMR), whose superblock then says an older end.
     pub grows: bool,
 }
 
 /// What a dataset's header says.
-pub enum Stored {
+pub enum StoredKind {
     /// An index that can be read here.
     Found(Box<StoredIndex>),
     /// An index of another kind: libhdf5 lists it.
@@ -79,31 +79,31 @@ pub struct StoredIndex<B = Unread> {
 
 impl StoredIndex {
     /// Find the chunk index of a dataset.
-    pub fn open(storage: Arc<dyn Storage>, wanted: Wanted) -> Stored {
+    pub fn open(storage: Arc<dyn Storage>, wanted: Wanted) -> StoredKind {
         let Wanted { header, user_block, grid, element_size, grows } = wanted;
         let end = match (grows, end_of_data(&storage, user_block)) {
             (true, _) => None,
-            (false, None) => return Stored::OtherKind,
+            (false, None) => return StoredKind::OtherKind,
             // A file may be shorter than it says.
             (false, Some(end)) => Some(end.min(storage.end())),
         };
         let file = File::open(Unread { storage, end });
         let Some(file) = file.ok().filter(|file| file.superblock().base == user_block) else {
-            return Stored::OtherKind;
+            return StoredKind::OtherKind;
         };
         let table = match file.object(header).and_then(|object| object.chunk_table()) {
             Ok(Some(table)) => table,
-            Ok(None) => return Stored::OtherKind,
-            Err(error) if is_unknown(&error) => return Stored::OtherKind,
-            Err(error) => return Stored::Unsound(in_words(&error)),
+            Ok(None) => return StoredKind::OtherKind,
+            Err(error) if is_unknown(&error) => return StoredKind::OtherKind,
+            Err(error) => return StoredKind::Unsound(in_words(&error)),
         };
         if element_size.is_some_and(|size| size != table.layout.element_nbytes) {
-            return Stored::Unsound(in_words(&"its header says another size of elements"));
+            return StoredKind::Unsound(in_words(&"its header says another size of elements"));
         }
         if table.layout.chunk.as_slice() != grid.chunk() {
-            return Stored::Unsound(in_words(&"its header says another chunk shape"));
+            return StoredKind::Unsound(in_words(&"its header says another chunk shape"));
         }
-        Stored::Found(Box::new(Self::new(Arc::new(file), table, grid)))
+        StoredKind::Found(Box::new(Self::new(Arc::new(file), table, grid)))
     }
 }
 
@@ -169,7 +169,7 @@ fn in_words(reason: &dyn std::fmt::Display) -> String {
 }
 
 /// Where the file's data ends, as its superblock says, user block included: libhdf5 reads nothing
-/// beyond.  None where that cannot be told.
+/// beyond.  None where that is not known.
 pub fn end_of_data(storage: &Arc<dyn Storage>, user_block: u64) -> Option<u64> {
     let file = File::open(Unread { storage: Arc::clone(storage), end: None }).ok()?;
     let superblock = file.superblock();

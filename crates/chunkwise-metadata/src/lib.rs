@@ -4,6 +4,7 @@
 //! those of the engine, and all objects of a file are listed.
 
 mod account;
+mod cached_bytes;
 mod damage;
 mod index;
 mod listing;
@@ -14,14 +15,13 @@ mod narrowed;
 mod on_demand;
 mod opens;
 pub mod readable;
-mod stored;
 mod types;
 mod values;
 mod visit;
 
 pub use account::{Account, Reads};
-pub use index::{MOST_LISTED, Stored as StoredKind, StoredIndex, Unread, Wanted, end_of_data};
-pub use listing::{Entry, Facts, Found, Shown, Stored as StoredFacts};
+pub use index::{MOST_LISTED, StoredIndex, StoredKind, Unread, Wanted, end_of_data};
+pub use listing::{Entry, Facts, Found, Shown, StoredFacts};
 pub use listings::{Listed, Listings};
 pub use mapped::{Absent, Mapped};
 pub use metadata::Metadata;

@@ -35,7 +35,7 @@ pub struct Entry {
 pub enum Found {
     /// A group, a dataset or a committed type, by its address.
     Object(u64, Shown),
-    /// An object that was met before, by the path of that.
+    /// An object that was listed before, by the path of that.
     Again(Arc<str>),
     /// A soft link, and its path.
     Soft(String),
@@ -66,7 +66,7 @@ pub struct Facts {
     /// As far as it may grow; None where there is no end.
     pub max_shape: Vec<Option<u64>>,
     /// Where its data is.
-    pub stored: Stored,
+    pub stored: StoredFacts,
     /// Numbers and options of its filters.
     pub filters: Vec<(u16, Vec<u32>)>,
     /// What was not written.
@@ -78,10 +78,10 @@ pub struct Facts {
 }
 
 /// Where a dataset's data is.
-pub enum Stored {
-    /// In the header, or in one piece: so many bytes.
+pub enum StoredFacts {
+    /// In the header, or in one piece: this many bytes.
     Compact(u64),
-    /// In one piece: so many bytes.
+    /// In one piece: this many bytes.
     Contiguous(u64),
     /// In chunks of a shape; with their count, if they were to be counted.
     Chunked(Dims, Option<ChunkCensus>),
@@ -131,7 +131,7 @@ struct Listing<'f> {
     metadata: &'f Metadata,
     counted: bool,
     values: Values<'f>,
-    /// Paths of objects that may be met again.
+    /// Paths of objects that may come again.
     seen: HashMap<u64, Arc<str>>,
     known: HashSet<u64>,
     /// Where references and committed types lead.
@@ -257,15 +257,15 @@ impl Listing<'_> {
         let shape = Dims::from_slice(dataspace.shape());
         let whole = dataspace.count()?.checked_mul(datatype.nbytes.into())?;
         let stored = match object.layout().ok()?? {
-            Layout::Compact(bytes) => Stored::Compact(bytes.len() as u64),
-            Layout::Contiguous { address: None, nbytes: Some(_) } => Stored::Contiguous(0),
+            Layout::Compact(bytes) => StoredFacts::Compact(bytes.len() as u64),
+            Layout::Contiguous { address: None, nbytes: Some(_) } => StoredFacts::Contiguous(0),
             Layout::Contiguous { address: Some(at), nbytes: Some(nbytes) } => {
                 let begin = self.metadata.file.superblock().base.checked_add(at)?;
                 // libhdf5 has words for what is damaged.
                 if nbytes != whole || begin.checked_add(nbytes)? > self.metadata.storage.end() {
                     return None;
                 }
-                Stored::Contiguous(nbytes)
+                StoredFacts::Contiguous(nbytes)
             }
             Layout::Chunked(chunked) if !is_null => {
                 if chunked.element_nbytes != u64::from(datatype.nbytes) {
@@ -280,7 +280,7 @@ impl Listing<'_> {
                     Some(census_of_index(&index, &grid, filtered, partial, Some(kind)))
                 };
                 let census = if self.counted { Some(count()?) } else { None };
-                Stored::Chunked(chunk, census)
+                StoredFacts::Chunked(chunk, census)
             }
             _ => return None,
         };

@@ -12,7 +12,7 @@ use chunkwise_engine::platform::{is_locked, open_without_waiting};
 use crate::listing::Entry;
 use crate::metadata::Metadata;
 
-/// No other file is begun while so many names wait to be taken, which have to fit memory together,
+/// No other file is begun while this many names wait to be taken, which have to fit memory together,
 /// or after this time, when a program looks for signals.
 const MOST_NAMES: usize = 1 << 16;
 const MOST_TIME: Duration = Duration::from_millis(50);
@@ -128,7 +128,7 @@ impl Listings {
         Some(found)
     }
 
-    /// List the next file that nobody began, if one may be begun; whoever takes needs one.
+    /// List the next file that nobody began, if one may be begun; a taker needs one.
     fn list_one(&self, thread: usize) -> bool {
         let spent = self.state().spent.get_mut(thread).map(std::mem::take);
         drop(spent);

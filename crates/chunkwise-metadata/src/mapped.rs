@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use chunkwise_engine::platform::{FileKey, Identity, is_locked, open_without_waiting};
-use chunkwise_engine::{MappedSource, Source, VirtualDataset};
+use chunkwise_engine::{AnyDataset, MappedSource, VirtualDataset};
 use chunkwise_format::{
     Datatype, Kind, Layout, Object, Selection, Slab, Target, Value, VirtualMapping,
 };
@@ -30,7 +30,7 @@ const MOST_LISTED: u64 = 1 << 12;
 /// A virtual dataset, and what it depends on.
 pub struct Mapped {
     /// Of the engine.
-    pub source: Source,
+    pub source: AnyDataset,
     /// The files that hold its elements.
     pub files: Vec<FileKey>,
     /// What else has to stay as it is.
@@ -79,15 +79,15 @@ impl Metadata {
         gap: u64,
     ) -> Result<Mapped, String> {
         let (files, absent) = <(Vec<FileKey>, Absent)>::default();
-        let mut finder = Finder { gap, files, absent, sources: 0 };
+        let mut finder = SourceFinder { gap, files, absent, sources: 0 };
         let source = finder.dataset(self, address, own, Dims::from_slice(shape), 0)?;
-        let Finder { files, absent, .. } = finder;
+        let SourceFinder { files, absent, .. } = finder;
         Ok(Mapped { source, files, absent })
     }
 }
 
 /// What is found for a dataset, and all to which it leads.
-struct Finder {
+struct SourceFinder {
     gap: u64,
     files: Vec<FileKey>,
     absent: Absent,
@@ -95,19 +95,19 @@ struct Finder {
 }
 
 /// A virtual dataset whose sources are looked for.
-struct Place<'m> {
+struct VirtualPlace<'m> {
     metadata: &'m Metadata,
     own: &'m Path,
     shape: Dims,
     kind: String,
     depth: usize,
-    known: HashMap<(String, String), Option<Source>>,
+    known: HashMap<(String, String), Option<AnyDataset>>,
     /// The file that was opened last.
     last: Option<(PathBuf, Metadata)>,
     found: Vec<MappedSource>,
 }
 
-impl Finder {
+impl SourceFinder {
     fn dataset(
         &mut self,
         metadata: &Metadata,
@@ -115,7 +115,7 @@ impl Finder {
         own: &Path,
         shape: Dims,
         depth: usize,
-    ) -> Result<Source, String> {
+    ) -> Result<AnyDataset, String> {
         if depth > DEEPEST {
             return Err("too many virtual datasets lead to each other".into());
         }
@@ -131,18 +131,22 @@ impl Finder {
         };
         let mappings = object.virtual_mappings().map_err(in_words)?;
         let (known, last, found) = Default::default();
-        let mut place = Place { metadata, own, shape, kind, depth, known, last, found };
+        let mut place = VirtualPlace { metadata, own, shape, kind, depth, known, last, found };
         for mapping in &mappings {
             self.mapping(&mut place, mapping)?;
         }
         VirtualDataset::new(place.shape, element_size, fill, place.found)
             .map_err(in_words)?
-            .map(Source::Virtual)
+            .map(AnyDataset::Virtual)
             .ok_or_else(|| "its mappings overlap".into())
     }
 
     /// Find what one mapping holds now.
-    fn mapping(&mut self, place: &mut Place<'_>, mapping: &VirtualMapping) -> Result<(), String> {
+    fn mapping(
+        &mut self,
+        place: &mut VirtualPlace<'_>,
+        mapping: &VirtualMapping,
+    ) -> Result<(), String> {
         let (here, there) = (Chosen::of(&mapping.shown)?, Chosen::of(&mapping.source)?);
         let (file, name) = (text(&mapping.file)?, text(&mapping.dataset)?);
         let Some(axis) = here.endless else {
@@ -202,10 +206,10 @@ impl Finder {
     /// A source; None if its file or the dataset is missing.
     fn source(
         &mut self,
-        place: &mut Place<'_>,
+        place: &mut VirtualPlace<'_>,
         file: &str,
         name: &str,
-    ) -> Result<Option<Source>, String> {
+    ) -> Result<Option<AnyDataset>, String> {
         let key = (file.to_string(), name.to_string());
         if let Some(known) = place.known.get(&key) {
             return Ok(known.clone());
@@ -239,9 +243,9 @@ impl Finder {
         metadata: &Metadata,
         path: &Path,
         name: &str,
-        place: &Place<'_>,
+        place: &VirtualPlace<'_>,
         is_other: bool,
-    ) -> Result<Option<Source>, String> {
+    ) -> Result<Option<AnyDataset>, String> {
         let shown = || format!("{}: dataset {name}", path.display());
         let Some(object) = found_at(metadata, name, 0)? else {
             if is_other {
@@ -266,7 +270,7 @@ impl Finder {
         let (dataset, _) = metadata
             .dataset(object.address(), MOST_LISTED)
             .ok_or_else(|| format!("its source {} has to be read by libhdf5", shown()))?;
-        Ok(Some(Source::Stored(dataset)))
+        Ok(Some(AnyDataset::Stored(dataset)))
     }
 
     /// Open the file of a source.
@@ -315,10 +319,10 @@ impl Finder {
     }
 }
 
-impl Place<'_> {
+impl VirtualPlace<'_> {
     fn add(
         &mut self,
-        source: &Source,
+        source: &AnyDataset,
         (here, there): (Vec<Hyperslab>, Vec<Hyperslab>),
         name: &str,
     ) -> Result<(), String> {
@@ -419,7 +423,7 @@ impl<'m> Chosen<'m> {
         Ok((past / stride).saturating_mul(block).saturating_add(block.min(past % stride)))
     }
 
-    /// The first so many elements of the dimension without end, with all of the others.
+    /// The first `length` elements of the dimension without end, with all of the others.
     fn first(&self, axis: usize, length: u64, shape: &[u64]) -> Result<Vec<Hyperslab>, String> {
         let (start, stride, block) = self.run(axis)?;
         let (full, rest) = (length / block, length % block);

@@ -8,15 +8,15 @@ use chunkwise_engine::{ChunkIndex, Chunks, Dataset, FileStorage, Storage};
 use chunkwise_format::{Bytes, Dataspace, FormatError, Link, Object, Value};
 use chunkwise_select::{ChunkGrid, Dims};
 
+use crate::cached_bytes::CachedBytes;
 use crate::index::StoredIndex;
 use crate::on_demand::Checked;
 use crate::readable::{Data, Description, Fill, Left, pipeline_of, readable};
-use crate::stored::Stored;
 use crate::types::type_of;
 
 /// The metadata of a file.
 pub struct Metadata {
-    pub(crate) file: Arc<chunkwise_format::File<Stored>>,
+    pub(crate) file: Arc<chunkwise_format::File<CachedBytes>>,
     pub(crate) storage: Arc<dyn Storage>,
 }
 
@@ -50,7 +50,7 @@ impl Metadata {
     }
 
     fn of_any_storage(storage: Arc<dyn Storage>) -> Option<Self> {
-        let stored = Stored::new(Arc::clone(&storage)).ok()?;
+        let stored = CachedBytes::new(Arc::clone(&storage)).ok()?;
         let file = chunkwise_format::File::open(stored).ok()?;
         Some(Self { file: Arc::new(file), storage })
     }

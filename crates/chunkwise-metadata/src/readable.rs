@@ -10,7 +10,7 @@ use chunkwise_codec::{Filter, Pipeline};
 use chunkwise_engine::{Chunks, Dataset, DatasetInfo, Layout, Storage};
 use chunkwise_select::{ChunkGrid, Dims};
 
-/// Why a virtual dataset is left to libhdf5: whoever knows its sources can have it read.
+/// Why a virtual dataset is left to libhdf5: a caller that knows its sources can have it read.
 pub const VIRTUAL_LAYOUT: &str = "its layout is virtual: the data lies in other datasets";
 /// Why one is whose data lies in files that were not named.
 pub const EXTERNAL_LAYOUT: &str = "its data lies in external files";

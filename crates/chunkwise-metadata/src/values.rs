@@ -17,7 +17,7 @@ pub struct Values<'f> {
     collections: RefCell<HashMap<u64, Collection<'f>>>,
 }
 
-/// So many collections are kept.
+/// This many collections are kept.
 const MOST_COLLECTIONS: usize = 64;
 
 impl<'f> Values<'f> {

@@ -65,7 +65,7 @@ impl Visit {
         (!found.is_empty() || self.waiting.is_empty()).then_some(found)
     }
 
-    /// How an object opens that is met under a name; the inner None if it was met before.
+    /// How an object opens that is found under a name; the inner None if it was found before.
     #[expect(clippy::option_option, reason = "unknown, or known to be left out")]
     fn object(&mut self, object: &Object<'_>, name: &[u8]) -> Option<Option<Opens>> {
         if self.deep {

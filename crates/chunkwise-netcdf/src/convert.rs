@@ -98,11 +98,11 @@ impl Source<'_> {
             let status =
                 unsafe { (copying.nc_inq_dim)(self.id, id, name.as_mut_ptr(), &raw mut len) };
             api.checked("nc_inq_dim", status)?;
-            let asked = if id == unlimited { UNLIMITED } else { len };
+            let extent = if id == unlimited { UNLIMITED } else { len };
             let mut made = 0;
             // SAFETY: as above.
             let status =
-                unsafe { (file.calls.nc_def_dim)(file.id, name.as_ptr(), asked, &raw mut made) };
+                unsafe { (file.calls.nc_def_dim)(file.id, name.as_ptr(), extent, &raw mut made) };
             file.defined("nc_def_dim", status)?;
             lengths.push(len);
         }
@@ -253,7 +253,7 @@ fn text(name: &Name) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The largest block of whole trailing dimensions of at most so many bytes, or one element.
+/// The largest block of whole trailing dimensions of at most this many bytes, or one element.
 fn slab(shape: &[usize], element_size: usize, nbytes: usize) -> Vec<usize> {
     let mut block = vec![1; shape.len()];
     let mut left = (nbytes / element_size.max(1)).max(1);

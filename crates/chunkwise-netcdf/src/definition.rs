@@ -1,4 +1,4 @@
-//! Which calls of netCDF-C make a variable as it is asked for?
+//! Which calls of netCDF-C make a variable as it is requested?
 
 use std::ffi::{CString, c_int};
 
@@ -173,8 +173,8 @@ impl NewFile<'_> {
         }
         let made = made.into_iter().map(|id| Filter { id, cd_values: Vec::new() });
         let made: Vec<_> = made.collect();
-        let (asked, made) = (joined(&new.filters), joined(&made));
-        let reason = format!("netCDF-C {} makes {made} of {asked}", library.version());
+        let (wanted, made) = (joined(&new.filters), joined(&made));
+        let reason = format!("netCDF-C {} makes {made} of {wanted}", library.version());
         Err(NetCdfError::Refused { reason })
     }
 }

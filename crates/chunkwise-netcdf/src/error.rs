@@ -6,9 +6,9 @@ use thiserror::Error;
 /// Of a call that failed although more bytes could be written.
 const NOT_THE_SYSTEM: &str = "there is room: a filter may have failed";
 
-/// Why libnetcdf could not be bound, or what it was asked for could not be done.
+/// Why libnetcdf could not be bound, or what was requested could not be done.
 ///
-/// Whoever knows the file's and the variable's name adds them where they are missing.
+/// The caller adds the file's and the variable's name where they are missing.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NetCdfError {
     /// No library at that path.
@@ -42,7 +42,7 @@ pub enum NetCdfError {
     Variable {
         /// The file.
         file: String,
-        /// The variable as it was asked for.
+        /// The variable as it was requested.
         variable: String,
         /// What netCDF-C said.
         message: String,
@@ -54,7 +54,7 @@ pub enum NetCdfError {
     Type {
         /// The file.
         file: String,
-        /// The variable as it was asked for.
+        /// The variable as it was requested.
         variable: String,
         /// The type's name in the file.
         type_name: String,
@@ -71,7 +71,7 @@ pub enum NetCdfError {
         /// Elements in each block.
         block: u64,
     },
-    /// A union of so many hyperslabs.
+    /// A union of this many hyperslabs.
     #[error(
         "the selection is a union of {0} hyperslabs: netCDF-C reads one block, or single elements with a stride"
     )]

@@ -100,7 +100,7 @@ impl OpenVariable {
         self.facts.element_size
     }
 
-    /// The chunk cache in force, as netCDF-C tells it; None for netCDF-3 files.
+    /// The chunk cache in force, as netCDF-C gives it; None for netCDF-3 files.
     pub fn chunk_cache(&self) -> Option<ChunkCache> {
         self.facts.cache
     }

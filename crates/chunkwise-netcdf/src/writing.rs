@@ -22,7 +22,7 @@ const CLASSIC: c_int = 1;
 pub struct Written {
     /// The writes, and what it took besides.
     pub record: WriteRecord,
-    /// The chunk cache that was in force, as netCDF-C tells it; None without chunks.
+    /// The chunk cache that was in force, as netCDF-C gives it; None without chunks.
     pub chunk_cache: Option<ChunkCache>,
 }
 

@@ -48,7 +48,7 @@ pub unsafe fn has_fewer(bound: &Bound, call: &Call, elements: u64) -> bool {
     // longer than both.
     const DATASPACE: hid_t = 4;
     let space = call.file_space;
-    // SAFETY: any number may be asked about.
+    // SAFETY: any number may be given.
     if space >> KIND_BIT != DATASPACE || unsafe { (bound.more.H5Iis_valid)(space) } <= 0 {
         return true;
     }
@@ -121,7 +121,7 @@ unsafe fn check_transfer(bound: &Bound, transfer: hid_t) -> Result<(), Reason> {
 
 /// Where the elements go in the program's memory.
 pub enum Destination {
-    /// One after the other, after so many.
+    /// One after the other, after this many.
     Run(u64),
     /// To these places of an array.
     Scattered(Box<Space>),

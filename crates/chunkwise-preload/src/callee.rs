@@ -139,7 +139,7 @@ impl Bound {
     }
 }
 
-/// Held by whoever is calling: see the crate's 'Locks'.
+/// Held by the thread that is calling: see the crate's 'Locks'.
 pub struct CallersLock;
 
 impl LibraryLock for CallersLock {

@@ -1,7 +1,7 @@
 //! Does the engine make the same of elements of another type as the program's libhdf5 does?
 //!
 //! Of integers and floats it mostly does.  What libhdf5 makes of NaNs, of numbers out of range and
-//! between two others differs from version to version, so it is asked: before two types are first
+//! between two others differs from version to version, so it is tried: before two types are first
 //! converted here, both convert the numbers where something may happen.  Where one bit differs,
 //! libhdf5 converts.
 
@@ -38,7 +38,7 @@ struct Seen {
 const MOST_TYPES: usize = 8;
 
 impl Types {
-    /// The copies, to be closed; whoever asks next begins anew.
+    /// The copies, to be closed; the next conversion begins anew.
     pub fn take(&self) -> Vec<hid_t> {
         // Where another thread has it, copies stay open: there are few.
         let taken = self.0.try_write().map(|mut seen| std::mem::take(&mut *seen));

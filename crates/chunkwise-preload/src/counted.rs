@@ -1,7 +1,7 @@
 //! What is counted of what this process reads?
 //!
 //! All of it is in one place ([`Counted`]), which a forked child leaves to its parent: the child begins
-//! with another, so that it tells only its own, and finds no lock that a thread of the parent held.
+//! with another, so that it reports only its own, and finds no lock that a thread of the parent held.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -11,10 +11,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use chunkwise_engine::Published;
 use chunkwise_libhdf5::LibraryVersion;
 
+use crate::environment;
 use crate::queues::{Reader, Writer, collect, queue};
 use crate::traced::{Described, Noted, Operation, Tally, Traced, TracedStorage};
 use crate::walked::Span;
-use crate::wishes;
 
 /// What is counted of one dataset.
 #[derive(Default)]
@@ -144,7 +144,7 @@ pub fn opened(
 
 /// A libhdf5 that the engine cannot be used with.
 pub fn unbound(path: &str, reason: &str) {
-    if !wishes::tell() {
+    if !environment::is_reporting() {
         return;
     }
     let counted = get_or_begin();
@@ -336,7 +336,7 @@ mod tests {
         let mut status = -1;
         // SAFETY: a place for the answer.
         assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-        assert_eq!(status, 0, "it waited for ever, or told what is not its own");
+        assert_eq!(status, 0, "it waited for ever, or reported what is not its own");
         assert_eq!(calls(&parent.merged(), theirs).as_deref(), Some("\"calls\": 10"));
     }
 }

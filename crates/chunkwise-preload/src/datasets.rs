@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use chunkwise_codec::Filter;
-use chunkwise_engine::{Dataset, Layout, Published, Source, WholeChunks};
+use chunkwise_engine::{AnyDataset, Dataset, Layout, Published, WholeChunks};
 use chunkwise_libhdf5::binding::{
     Api, Chunking, Handle, ObjectInfo, chunk_options, filters_of, hid_t, shape_of,
 };
@@ -26,12 +26,12 @@ use crate::counted::{self, Line, Opened};
 use crate::more::KIND_BIT;
 use crate::traced::TracedStorage;
 use crate::why::reason_of;
-use crate::{elsewhere, wishes};
+use crate::{elsewhere, environment};
 
 /// A dataset that the program reads or writes.
 pub struct Known {
     /// To be read by the engine; or why it is left to libhdf5.
-    pub engine: Result<Source, String>,
+    pub engine: Result<AnyDataset, String>,
     /// Of a virtual one, what has to be as it was.
     pub mapped: Option<Mapped>,
     /// Reads of fewer elements are left to libhdf5; all of them if this is the largest number.
@@ -74,7 +74,7 @@ pub struct Whole {
 
 /// What is known of a handle.
 enum State {
-    /// So many small reads were passed on, before it was looked at.
+    /// This many small reads were passed on, before it was looked at.
     Passed(AtomicU32),
     Known(Arc<Known>),
 }
@@ -89,7 +89,7 @@ const PASSED: u32 = 2;
 
 /// A read of less contiguous data is as fast by libhdf5.
 const LEAST_CONTIGUOUS_NBYTES: u64 = 1 << 20;
-/// Chunks of so many bytes or fewer take libhdf5 less time to decode than it takes the engine to
+/// Chunks of this many bytes or fewer take libhdf5 less time to decode than it takes the engine to
 /// understand the call.
 const TINY_NBYTES: u64 = 1 << 10;
 
@@ -201,7 +201,7 @@ unsafe fn known_to_all(
         Some(State::Passed(_)) | None => {}
     }
     let mut table_now = table().write().unwrap_or_else(PoisonError::into_inner);
-    if small && !table_now.contains_key(&key) && !wishes::tell() {
+    if small && !table_now.contains_key(&key) && !environment::is_reporting() {
         table_now.insert(key, State::Passed(AtomicU32::new(1)));
         return None;
     }
@@ -235,7 +235,7 @@ fn in_table(key: (usize, hid_t)) -> Option<Arc<Known>> {
 /// # Safety
 /// As [`known`].
 unsafe fn look(callee: &Callee, id: hid_t) -> Option<Arc<Known>> {
-    wishes::follow();
+    environment::follow();
     let bound = match callee.bound() {
         Ok(bound) => bound,
         Err(reason) => {
@@ -244,7 +244,7 @@ unsafe fn look(callee: &Callee, id: hid_t) -> Option<Arc<Known>> {
         }
     };
     bound.library.locked(|api| {
-        if !wishes::observe_only() {
+        if !environment::observe_only() {
             // SAFETY: the caller's contract.
             return unsafe { look_closely(bound, api, id) }.map(Arc::new);
         }
@@ -305,7 +305,7 @@ unsafe fn look_closely(bound: &Bound, api: &Api, id: hid_t) -> Option<Known> {
     };
     // SAFETY: live handles of this library.
     let engine = unsafe { describe(&bound.library, id, file_type) };
-    let mut engine = engine.map_err(reason_of).map(Source::Stored);
+    let mut engine = engine.map_err(reason_of).map(AnyDataset::Stored);
     let mut mapped = None;
     if engine.as_ref().is_err_and(|reason| reason == VIRTUAL_LAYOUT) {
         // SAFETY: as above.
@@ -319,10 +319,10 @@ unsafe fn look_closely(bound: &Bound, api: &Api, id: hid_t) -> Option<Known> {
         // SAFETY: as above.
         Err(_) => unsafe { (shape_of(api, id).map(|found| found.0).unwrap_or_default(), size) },
     };
-    let opened = wishes::tell().then(|| {
+    let opened = environment::is_reporting().then(|| {
         // SAFETY: as above.
         let storage = || unsafe { traced(&bound.library, api, id, shape.len()) };
-        let storage = wishes::trace().and_then(|_| storage().ok());
+        let storage = environment::trace().and_then(|_| storage().ok());
         // SAFETY: as above.
         let names = unsafe { names(bound, id) };
         counted::opened(bound.library.version(), names, item_nbytes, storage)
@@ -331,7 +331,7 @@ unsafe fn look_closely(bound: &Bound, api: &Api, id: hid_t) -> Option<Known> {
     let (types, written_by_libhdf5) = (Types::default(), AtomicBool::new(false));
     Some(Known {
         least: match &engine {
-            Ok(Source::Stored(dataset)) => least(dataset),
+            Ok(AnyDataset::Stored(dataset)) => least(dataset),
             _ => 0,
         },
         engine,
@@ -354,7 +354,7 @@ fn least(dataset: &Dataset) -> u64 {
         Layout::Chunked { pipeline, .. } => {
             let elements = dataset.grid().chunk_len();
             let nbytes = elements.saturating_mul(dataset.element_size() as u64);
-            let is_tiny = nbytes <= wishes::least_read().unwrap_or(TINY_NBYTES);
+            let is_tiny = nbytes <= environment::least_read().unwrap_or(TINY_NBYTES);
             // Others may not be there for libhdf5.
             let is_own = |filter: &Filter| {
                 matches!(filter, Filter::Deflate | Filter::Shuffle { .. } | Filter::Fletcher32)
@@ -415,7 +415,7 @@ pub unsafe fn chunk_cache(api: &Api, dataset: hid_t) -> Result<(u64, u64), BindE
 unsafe fn names(bound: &Bound, id: hid_t) -> (String, String) {
     let text = |get: unsafe extern "C" fn(hid_t, *mut std::ffi::c_char, usize) -> isize| {
         let mut buffer = [0u8; 4096];
-        // SAFETY: room for so many bytes, the last of which stays 0.
+        // SAFETY: room for this many bytes, the last of which stays 0.
         let len = unsafe { get(id, buffer.as_mut_ptr().cast(), buffer.len() - 1) };
         let name = CStr::from_bytes_until_nul(&buffer).ok().filter(|_| len >= 0);
         name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
@@ -455,7 +455,7 @@ pub fn forget_closed(callee: &Callee, status: c_int) {
     }
     let Ok(bound) = callee.bound() else { return };
     for id in of_this {
-        // SAFETY: any number may be asked about.
+        // SAFETY: any number may be given.
         let valid = bound.library.locked(|_| unsafe { (bound.more.H5Iis_valid)(id) });
         if valid <= 0 {
             forget(callee, id);
@@ -463,7 +463,7 @@ pub fn forget_closed(callee: &Callee, status: c_int) {
     }
 }
 
-/// As [`forget_closed`], where one reference to a handle of any kind was given up: so many are left.
+/// As [`forget_closed`], where one reference to a handle of any kind was given up: this many are left.
 pub fn forget_closed_by_reference(callee: &Callee, id: hid_t, left: c_int) {
     const FILE: hid_t = 1;
     if left == 0 && id >> KIND_BIT == FILE {

@@ -18,7 +18,7 @@ const FILES: c_uint = 1;
 /// `H5F_OBJ_ALL`: of whatever file.
 const OF_ANY: hid_t = 0x1F;
 const FOR_WRITING: c_uint = 1;
-/// So many files of a program are looked at.
+/// This many files of a program are looked at.
 const MOST_FILES: usize = 64;
 
 /// The sources of a virtual dataset whose file the program has open as `name`.
@@ -91,7 +91,7 @@ pub unsafe fn why_not_now(bound: &Bound, mapped: &Mapped) -> Option<Why> {
     }
     bound.library.locked(|api| {
         let mut files = [0; MOST_FILES];
-        // SAFETY: the caller's contract; room for so many.
+        // SAFETY: the caller's contract; room for this many.
         let count = unsafe {
             let count = (bound.more.H5Fget_obj_count)(OF_ANY, FILES);
             (bound.more.H5Fget_obj_ids)(OF_ANY, FILES, MOST_FILES, files.as_mut_ptr());

@@ -11,7 +11,7 @@ use chunkwise_libhdf5::functions;
 pub const KIND_BIT: u32 = 56;
 
 functions! {
-    /// What is asked of names, dataspaces and property lists.
+    /// What is called for names, dataspaces and property lists.
     More;
     required {
         fn H5Iis_valid(hid_t) -> htri_t;

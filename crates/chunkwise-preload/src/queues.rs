@@ -14,7 +14,7 @@ const BLOCK_LEN: usize = 32;
 
 struct Block<T> {
     places: Box<[UnsafeCell<MaybeUninit<T>>]>,
-    /// So many places are written, the first ones.
+    /// This many places are written, the first ones.
     written: AtomicUsize,
     /// What its thread writes after it.
     next: OnceLock<Arc<Block<T>>>,
@@ -88,7 +88,7 @@ impl<T> Writer<T> {
 /// The end of a queue where it is collected.
 pub struct Reader<T> {
     block: Arc<Block<T>>,
-    /// So many places of the block are collected.
+    /// This many places of the block are collected.
     read: usize,
 }
 

@@ -7,14 +7,14 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 
-use chunkwise_engine::{FieldBytes, Fields, Layout, Made, Source, spread};
+use chunkwise_engine::{AnyDataset, FieldBytes, Fields, Layout, Made, spread};
 
 use crate::arithmetic::Usual;
 use crate::call::{Call, Destination, has_fewer, is_small, wanted};
 use crate::callee::{Bound, Callee};
 use crate::datasets::{self, Known};
 use crate::why::Why;
-use crate::{elsewhere, wishes};
+use crate::{elsewhere, environment};
 
 /// What is read in pieces in between when it is scattered over the program's memory.
 const MOST_BETWEEN: u64 = 1 << 30;
@@ -36,7 +36,7 @@ unsafe fn answered(callee: &Callee, call: &Call) -> bool {
     // SAFETY: the caller's contract.
     let known = unsafe { datasets::known(callee, call.dataset, || is_small(callee, call)) };
     let Some(known) = known else { return false };
-    if wishes::observe_only() {
+    if environment::observe_only() {
         count_observed(&known);
         return false;
     }
@@ -61,9 +61,14 @@ pub fn count_observed(known: &Known) {
 ///
 /// # Safety
 /// As [`answer`].
-unsafe fn too_little(bound: &Bound, source: &Source, known: &Known, call: &Call) -> Option<Why> {
+unsafe fn too_little(
+    bound: &Bound,
+    source: &AnyDataset,
+    known: &Known,
+    call: &Call,
+) -> Option<Why> {
     let (least, all) = (known.least, u64::MAX);
-    let Source::Stored(dataset) = source else { return None };
+    let AnyDataset::Stored(dataset) = source else { return None };
     // SAFETY: the caller's contract.
     if least == 0 || (least < all && !unsafe { has_fewer(bound, call, least) }) {
         return None;
@@ -89,7 +94,7 @@ fn note(known: &Known, outcome: &Result<u64, Why>) {
 ///
 /// # Safety
 /// As [`answer`].
-unsafe fn read(bound: &Bound, source: &Source, known: &Known, call: &Call) -> Result<u64, Why> {
+unsafe fn read(bound: &Bound, source: &AnyDataset, known: &Known, call: &Call) -> Result<u64, Why> {
     // SAFETY: the caller's contract.
     if let Some(why) = unsafe { too_little(bound, source, known, call) } {
         return Err(why);

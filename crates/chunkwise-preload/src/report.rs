@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 
 use crate::counted::{self, Counted};
 use crate::traced::Tally;
-use crate::{callee, datasets, trace, wishes};
+use crate::{callee, datasets, environment, trace};
 
 /// Standard error, kept for the end: programs close theirs before.
 static STANDARD_ERROR: OnceLock<(File, Option<Identity>)> = OnceLock::new();
@@ -29,8 +29,8 @@ fn identity(file: &File) -> Option<Identity> {
 extern "C" fn begin() {
     datasets::watch_forks();
     // What is found once is found now: no forked child finds another thread in the midst of it.
-    wishes::look();
-    if wishes::report() == Some("-") {
+    environment::look();
+    if environment::report() == Some("-") {
         // Above the numbers that programs give to files themselves; not for what it starts.
         // SAFETY: no memory is passed.
         let kept = unsafe { libc::fcntl(2, libc::F_DUPFD_CLOEXEC, 100) };
@@ -49,15 +49,15 @@ extern "C" fn finish() {
         return;
     }
     let counted = counted::get();
-    if let (Some(folder), Some(counted)) = (wishes::trace(), counted) {
+    if let (Some(folder), Some(counted)) = (environment::trace(), counted) {
         trace::finish(folder, counted);
     }
-    let Some(to) = wishes::report() else { return };
+    let Some(to) = environment::report() else { return };
     let text = text(counted);
     if text.is_empty() {
         return;
     }
-    // Nobody is left to be told of a failure.
+    // Nobody is left who could read of a failure.
     let _ = if to == "-" {
         // A program may have closed it, and opened a file of its own under its number.
         match STANDARD_ERROR.get() {
@@ -85,9 +85,9 @@ fn text(counted: Option<&Counted>) -> String {
     let who = format!("chunkwise: {} (process {})", program.to_string_lossy(), std::process::id());
     let mut text = String::new();
     let Some(counted) = counted else {
-        let asked = std::env::var("CHUNKWISE_RUN").ok();
+        let run = std::env::var("CHUNKWISE_RUN").ok();
         // Only of the program itself: most of what it starts has nothing to do with HDF5.
-        if asked.as_deref() == Some(&std::process::id().to_string()) {
+        if run.as_deref() == Some(&std::process::id().to_string()) {
             let what = if callee::ANY_CALL.load(Ordering::Relaxed) {
                 "read and wrote no dataset"
             } else {

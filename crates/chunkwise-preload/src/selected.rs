@@ -3,7 +3,7 @@
 //! A program that reads piece by piece often sets the selection of one dataspace before each read.  To ask
 //! libhdf5 for it takes longer than all else that a trace does for a call.  So a box is remembered as it
 //! is set.  All functions that change a dataspace come here.  Their arguments do not say how many dimensions
-//! it has: it is a dataset's that was read before, or libhdf5 is asked the first time.
+//! it has: it is a dataset's that was read before, or libhdf5 says it the first time.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use crate::chosen::{Boxed, MOST_RANK};
 use crate::{datasets, spaces};
 use chunkwise_libhdf5::binding::{hid_t, hsize_t};
 
-/// So many dataspaces are remembered by a thread, each in the place that its handle says.
+/// This many dataspaces are remembered by a thread, each in the place that its handle says.
 const OWN_LEN: usize = 4;
 
 /// A dataspace.
@@ -45,7 +45,7 @@ fn setter(space: hid_t) -> &'static AtomicUsize {
     &SETTERS[space as usize % SETTERS_LEN]
 }
 
-/// Look at what this thread remembers in the place of a dataspace, with what tells the thread from others.
+/// Look at what this thread remembers in the place of a dataspace, with what identifies the thread.
 #[inline]
 fn with<T>(space: hid_t, work: impl FnOnce(&mut Remembered, usize) -> T) -> Option<T> {
     let found = OWN.try_with(|own| {
@@ -64,7 +64,7 @@ impl Remembered {
     }
 }
 
-/// Note that a dataspace has so many dimensions.
+/// Note that a dataspace has this many dimensions.
 pub fn learn(callee: &Callee, space: hid_t, rank: usize) {
     if rank <= MOST_RANK {
         let callee = std::ptr::from_ref(callee) as usize;
@@ -87,7 +87,7 @@ pub unsafe fn set(callee: &Callee, space: hid_t, parts: [*const hsize_t; 4]) {
     let thread = with(space, |own, thread| {
         own.selected = None;
         if own.is_of(callee, space) {
-            // SAFETY: the caller's contract; it has so many dimensions.
+            // SAFETY: the caller's contract; it has this many dimensions.
             own.selected = unsafe { a_box(own.rank, parts) };
         }
         if own.selected.is_some() { thread } else { 0 }
@@ -95,7 +95,7 @@ pub unsafe fn set(callee: &Callee, space: hid_t, parts: [*const hsize_t; 4]) {
     setter(space).store(thread.unwrap_or(0), Ordering::Relaxed);
 }
 
-/// A hyperslab of at most so many dimensions, where it has no gaps.
+/// A hyperslab of at most this many dimensions, where it has no gaps.
 ///
 /// # Safety
 /// Each is null or has `rank` numbers.

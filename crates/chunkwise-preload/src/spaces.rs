@@ -39,7 +39,7 @@ const POINTS: c_int = 1;
 const HYPERSLABS: c_int = 2;
 const ALL: c_int = 3;
 
-/// What `space` selects; a reason where the engine cannot be asked for it.
+/// What `space` selects; a reason where the engine cannot read it.
 ///
 /// # Safety
 /// The handle is the caller's of this library, valid or not.
@@ -90,7 +90,7 @@ pub unsafe fn places_of(more: &More, space: hid_t) -> Result<Space, Reason> {
     Ok(found)
 }
 
-/// Whether one of some points of so many dimensions comes twice.
+/// Whether one of some points of this many dimensions comes twice.
 fn repeats(listed: &[hsize_t], rank: usize) -> bool {
     let mut points: Vec<&[hsize_t]> = listed.chunks_exact(rank).collect();
     points.sort_unstable();
@@ -111,7 +111,7 @@ unsafe fn points_of(more: &More, space: hid_t, rank: usize) -> Result<Vec<hsize_
     }
 }
 
-/// What of a dataset a read by this dataspace asked for, as a trace tells it: the hyperslab, where
+/// What of a dataset a read by this dataspace selects, as a trace shows it: the hyperslab, where
 /// it is a regular one, and the number of elements.
 ///
 /// No call fails here of a dataspace with which a read went well, as libhdf5 prints those that do; and
@@ -119,7 +119,7 @@ unsafe fn points_of(more: &More, space: hid_t, rank: usize) -> Result<Vec<hsize_
 ///
 /// # Safety
 /// As [`space_of`].
-pub unsafe fn asked(more: &More, space: hid_t) -> (Option<Hyperslab>, u64) {
+pub unsafe fn hyperslab_of(more: &More, space: hid_t) -> (Option<Hyperslab>, u64) {
     // SAFETY: the caller's contract.
     unsafe {
         let len = u64::try_from((more.H5Sget_select_npoints)(space)).unwrap_or(0);
@@ -132,7 +132,7 @@ pub unsafe fn asked(more: &More, space: hid_t) -> (Option<Hyperslab>, u64) {
             Some(slab) => (!PICKED.load(Ordering::Relaxed) || !are_points()).then_some(slab),
             None if (more.H5Sget_select_type)(space) != HYPERSLABS => None,
             None if (more.H5Sis_regular_hyperslab)(space) <= 0 => None,
-            // Where it was moved to is not told by its parts.
+            // Its parts do not say where it was moved to.
             None => regular(more, space).filter(|slab| {
                 let begins: Dims = slab.axes().iter().map(Axis::start).collect();
                 !MOVED.load(Ordering::Relaxed)
@@ -295,7 +295,7 @@ fn list(
     Ok(listed)
 }
 
-/// Whether a selection lies where its parts say: only its bounds tell of an offset
+/// Whether a selection lies where its parts say: only its bounds show an offset
 /// (`H5Soffset_simple`).
 ///
 /// # Safety

@@ -13,7 +13,7 @@ use crate::call::Call;
 use crate::callee::{self, Callee};
 use crate::trace::Answered;
 use crate::traced::Operation;
-use crate::{conversions, datasets, reading, selected, spaces, trace, wishes, writing};
+use crate::{conversions, datasets, environment, reading, selected, spaces, trace, writing};
 
 /// What a function of HDF5 returns on failure, where there is no function to pass a call on to.
 const FAILED: c_int = -1;
@@ -116,12 +116,12 @@ unsafe extern "C-unwind" fn read(
         true => (0, Answered::Here),
         false => (pass_on(), Answered::ByLibhdf5),
     };
-    if wishes::trace().is_none() {
+    if environment::trace().is_none() {
         return carry_out().0;
     }
     // SAFETY: as above.
     unsafe {
-        match wishes::observe_only() {
+        match environment::observe_only() {
             true => {
                 trace::timed(Operation::Read, callee, &call, || (pass_on(), Answered::ByLibhdf5))
             }
@@ -151,7 +151,7 @@ unsafe extern "C-unwind" fn write(
         true => (0, Answered::Here),
         false => (pass_on(), Answered::ByLibhdf5),
     };
-    if wishes::trace().is_none() {
+    if environment::trace().is_none() {
         return carry_out().0;
     }
     // SAFETY: as above.
@@ -204,8 +204,8 @@ unsafe extern "C-unwind" fn read_multi(
     if left.is_empty() {
         return pass_all_on();
     }
-    let is_traced = wishes::trace().is_some();
-    if !(is_traced && wishes::observe_only()) {
+    let is_traced = environment::trace().is_some();
+    if !(is_traced && environment::observe_only()) {
         left.retain(|call| {
             // SAFETY: the program's own call, of this library.
             let answer = || unsafe { reading::answer(callee, call) };
@@ -256,7 +256,7 @@ unsafe extern "C-unwind" fn write_multi(
     let Some(callee) = callee::of(caller) else { return FAILED };
     let Some(write_multi) = callee.write_multi else { return FAILED };
     let lists = [datasets, memory_types, memory_spaces, file_spaces];
-    let calls = match wishes::tell() {
+    let calls = match environment::is_reporting() {
         // SAFETY: the program's own call.
         true => unsafe { calls(count, lists, transfer, buffers) },
         false => Vec::new(),
@@ -271,7 +271,7 @@ unsafe extern "C-unwind" fn write_multi(
         // SAFETY: as above, passed on as it is.
         unsafe { write_multi(count, datasets, types, memory, file, transfer, buffers) }
     };
-    if wishes::trace().is_none() {
+    if environment::trace().is_none() {
         return pass_on();
     }
     // SAFETY: as above.
@@ -406,7 +406,7 @@ unsafe extern "C-unwind" fn get_space(
     let space = unsafe { own(dataset) };
     // Many programs ask for another dataspace before each read.
     if space >= 0
-        && wishes::trace().is_some()
+        && environment::trace().is_some()
         && let Some(rank) = datasets::rank(callee, dataset)
     {
         selected::learn(callee, space, rank);
@@ -428,7 +428,7 @@ unsafe extern "C-unwind" fn select_hyperslab(
     let Some(own) = callee.select_hyperslab else { return FAILED };
     // SAFETY: the program's own call, passed on as it is.
     let status = unsafe { own(space, how, start, stride, count, block) };
-    if wishes::trace().is_some() {
+    if environment::trace().is_some() {
         match status >= 0 && how == SET {
             // SAFETY: as above.
             true => unsafe { selected::set(callee, space, [start, stride, count, block]) },

@@ -20,12 +20,12 @@ use crate::datasets::{Held, Known};
 
 use crate::traced::{Counts, Decodes, Noted, Operation, TracedStorage, quoted, touched};
 use crate::walked::Span;
-use crate::{datasets, reading, selected, spaces, wishes};
+use crate::{datasets, environment, reading, selected, spaces};
 
 /// Whether the program has ever changed the extents of a dataset (`H5Dset_extent`).
 pub static RESIZED: AtomicBool = AtomicBool::new(false);
 
-/// Carry a call out, and note what it asked for and how long it took.
+/// Carry a call out, and note what it selected and how long it took.
 ///
 /// # Safety
 /// The program's own call of this library's `H5Dread` or `H5Dwrite`; `carry_out` says by whom it was
@@ -54,8 +54,8 @@ pub unsafe fn timed(
                 _ => None,
             };
             // SAFETY: as above, of a call that went well.
-            let asked = unsafe { asked(callee, known, call)? };
-            note(operation, known, asked, known.opened?.span(start, end), decodes)
+            let request = unsafe { request_of(callee, known, call)? };
+            note(operation, known, request, known.opened?.span(start, end), decodes)
         });
     }
     status
@@ -75,14 +75,14 @@ pub unsafe fn tried(callee: &Callee, call: &Call, answer: impl FnOnce() -> bool)
     if is_answered && let Some(known) = &known {
         noted(|| {
             // SAFETY: as above.
-            let asked = unsafe { asked(callee, known, call)? };
-            note(Operation::Read, known, asked, known.opened?.span(start, end), None)
+            let request = unsafe { request_of(callee, known, call)? };
+            note(Operation::Read, known, request, known.opened?.span(start, end), None)
         });
     }
     is_answered
 }
 
-/// Have libhdf5 read or write several datasets by one call, and note what was asked of each: the time is
+/// Have libhdf5 read or write several datasets by one call, and note what was selected of each: the time is
 /// divided by bytes, and what was decoded by the chunks that each touches.
 ///
 /// # Safety
@@ -108,12 +108,12 @@ pub unsafe fn together(
     noted(|| {
         // SAFETY: as above, of a call that went well.
         let parts =
-            known().map(|(known, call)| Some((known, unsafe { asked(callee, known, call)? })));
-        let parts: Vec<(&Held, Asked<'_>)> = parts.collect::<Option<_>>()?;
-        let nbytes: f64 = parts.iter().map(|(known, asked)| asked.nbytes(known) as f64).sum();
+            known().map(|(known, call)| Some((known, unsafe { request_of(callee, known, call)? })));
+        let parts: Vec<(&Held, Request<'_>)> = parts.collect::<Option<_>>()?;
+        let nbytes: f64 = parts.iter().map(|(known, request)| request.nbytes(known) as f64).sum();
         let mut shares = Vec::new();
-        for (i, ((known, asked), before)) in parts.iter().zip(&before).enumerate() {
-            let share = if nbytes > 0.0 { asked.nbytes(known) as f64 / nbytes } else { 0.0 };
+        for (i, ((known, request), before)) in parts.iter().zip(&before).enumerate() {
+            let share = if nbytes > 0.0 { request.nbytes(known) as f64 / nbytes } else { 0.0 };
             let since = |(storage, before)| decoded_since(before, storage);
             let mut decodes = known.storage().zip(before.as_ref()).map(since);
             let slots = known.storage().into_iter().flat_map(|storage| &storage.filters);
@@ -123,8 +123,8 @@ pub unsafe fn together(
                 let has_it = |known: &Known| {
                     known.storage().is_some_and(|storage| storage.filters.contains(slot))
                 };
-                let touched = |(known, asked): &(&Held, Asked<'_>)| match has_it(known) {
-                    true => asked.touched(known).max(1),
+                let touched = |(known, request): &(&Held, Request<'_>)| match has_it(known) {
+                    true => request.touched(known).max(1),
                     false => 0,
                 };
                 let sum = |parts: &[_]| parts.iter().map(touched).fold(0, u64::saturating_add);
@@ -133,18 +133,18 @@ pub unsafe fn together(
             }
             shares.push((share, decodes));
         }
-        for ((known, asked), (share, decodes)) in parts.into_iter().zip(shares) {
+        for ((known, request), (share, decodes)) in parts.into_iter().zip(shares) {
             let Some(opened) = known.opened else { continue };
             let span = opened.span(start, end);
             let own = Span { within: span.within * share, ..span };
-            note(operation, known, asked, own, decodes);
+            note(operation, known, request, own, decodes);
         }
         Some(())
     });
     status
 }
 
-/// What of a number falls to `first..last` of so many, such that nothing is lost of it in all.
+/// What of a number falls to `first..last` of this many, such that nothing is lost of it in all.
 fn part(number: u64, first: u64, last: u64, of: u64) -> u64 {
     let up_to = |n: u64| (u128::from(number) * u128::from(n) / u128::from(of.max(1))) as u64;
     up_to(last).saturating_sub(up_to(first))
@@ -159,7 +159,7 @@ unsafe fn known(callee: &Callee, call: &Call) -> Option<Held> {
     catch_unwind(AssertUnwindSafe(found)).ok().flatten()
 }
 
-/// Note what a read asked for.
+/// Note what a read selected.
 fn noted(work: impl FnOnce() -> Option<()>) {
     let _ = catch_unwind(AssertUnwindSafe(work));
 }
@@ -192,8 +192,8 @@ fn decoded_since(before: &Counts, storage: &TracedStorage) -> Decodes {
     Some(counts)
 }
 
-/// What a read asked for.
-struct Asked<'a> {
+/// What a read selected.
+struct Request<'a> {
     /// Extents of the dataset.
     shape: Cow<'a, [u64]>,
     /// What of it.
@@ -202,7 +202,7 @@ struct Asked<'a> {
     len: u64,
 }
 
-impl Asked<'_> {
+impl Request<'_> {
     fn nbytes(&self, known: &Known) -> u64 {
         self.len.saturating_mul(known.item_nbytes)
     }
@@ -216,7 +216,7 @@ impl Asked<'_> {
 
 /// # Safety
 /// As [`timed`], of a call that went well.
-unsafe fn asked<'a>(callee: &Callee, known: &'a Known, call: &Call) -> Option<Asked<'a>> {
+unsafe fn request_of<'a>(callee: &Callee, known: &'a Known, call: &Call) -> Option<Request<'a>> {
     let bound = callee.bound().ok()?;
     // SAFETY: the caller's contract; it was read with just now, so that nothing fails, and leaves
     // no error to the program.
@@ -232,7 +232,7 @@ unsafe fn asked<'a>(callee: &Callee, known: &'a Known, call: &Call) -> Option<As
             Some((boxed, len)) => (Chosen::Box(boxed), len),
             None => {
                 // SAFETY: as above.
-                let (slab, len) = unsafe { spaces::asked(&bound.more, space) };
+                let (slab, len) = unsafe { spaces::hyperslab_of(&bound.more, space) };
                 if let Some(slab) = &slab {
                     selected::learn(callee, space, slab.rank());
                 }
@@ -242,13 +242,13 @@ unsafe fn asked<'a>(callee: &Callee, known: &'a Known, call: &Call) -> Option<As
     };
     // Of contiguous data libhdf5 takes dataspaces of other dimensions, too.
     let chosen = if chosen.rank() == Some(shape.len()) { chosen } else { Chosen::Odd };
-    Some(Asked { shape, chosen, len })
+    Some(Request { shape, chosen, len })
 }
 
 /// The extents of a dataset.  Those that the engine reads keep them.
 ///
 /// # Safety
-/// As [`asked`].
+/// As [`request_of`].
 unsafe fn shape_now<'a>(bound: &Bound, known: &'a Known, call: &Call) -> Cow<'a, [u64]> {
     if known.engine.is_ok() || !RESIZED.load(Ordering::Relaxed) {
         return Cow::Borrowed(&known.shape);
@@ -262,21 +262,21 @@ unsafe fn shape_now<'a>(bound: &Bound, known: &'a Known, call: &Call) -> Cow<'a,
 fn note(
     operation: Operation,
     known: &Known,
-    mut asked: Asked<'_>,
+    mut request: Request<'_>,
     span: Span,
     mut decodes: Option<Decodes>,
 ) -> Option<()> {
     let opened = known.opened?;
-    if operation == Operation::Read && wishes::observe_only() {
+    if operation == Operation::Read && environment::observe_only() {
         reading::count_observed(known);
     }
-    let nbytes = asked.nbytes(known);
+    let nbytes = request.nbytes(known);
     // Made in the place where it stays: copies would take longer than all else here.
     counted::note(opened, || Noted {
         dataset: &opened.described,
         operation,
-        shape: Dims::from_slice(&asked.shape),
-        chosen: std::mem::replace(&mut asked.chosen, Chosen::Odd),
+        shape: Dims::from_slice(&request.shape),
+        chosen: std::mem::replace(&mut request.chosen, Chosen::Odd),
         nbytes,
         span,
         decodes: decodes.take(),
@@ -318,7 +318,7 @@ pub fn finish(folder: &str, counted: &Counted) {
         return;
     }
     text.push_str("]}\n");
-    // Nobody is left to be told of a failure; the reader misses the file.
+    // Nobody is left who could read of a failure; the reader misses the file.
     let _ = std::fs::write(format!("{folder}/{}.json", std::process::id()), text);
 }
 

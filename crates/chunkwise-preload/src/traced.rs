@@ -1,4 +1,4 @@
-//! What is told of the calls for one dataset?
+//! What is reported of the calls for one dataset?
 
 use std::fmt::Write as _;
 use std::sync::OnceLock;
@@ -28,7 +28,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// A call that the engine has carried out, with so many bytes.
+    /// A call that the engine has carried out, with this many bytes.
     pub fn ours(&self, nbytes: u64) {
         self.ours.fetch_add(1, Ordering::Relaxed);
         self.ours_nbytes.fetch_add(nbytes, Ordering::Relaxed);
@@ -86,7 +86,7 @@ pub struct Noted {
     pub decodes: Option<Decodes>,
 }
 
-/// So many filters of a dataset are told.
+/// This many filters of a dataset are reported.
 const MOST_FILTERS: usize = 6;
 
 /// By filter: how often it has decoded, and for how many nanoseconds; None where that is nothing.
@@ -94,7 +94,7 @@ pub type Decodes = Option<Box<Counts>>;
 /// The same.
 pub type Counts = [(u64, u64); MOST_FILTERS];
 
-/// What one dataset was asked for, or given.
+/// What was read of one dataset, or written.
 #[derive(Debug, Default)]
 pub struct Traced {
     shape: Vec<u64>,
@@ -149,8 +149,8 @@ impl Traced {
             let across = |(&size, &chunk): (&u64, &u64)| size.div_ceil(chunk.max(1));
             self.chunks =
                 self.shape.iter().zip(&storage.chunk).map(across).fold(1, u64::saturating_mul);
-            let told = storage.filters.iter().take(MOST_FILTERS);
-            self.filters = told.map(|filter| (filter.name.clone(), 0, 0)).collect();
+            let filters = storage.filters.iter().take(MOST_FILTERS);
+            self.filters = filters.map(|filter| (filter.name.clone(), 0, 0)).collect();
         }
         // A chunk that is loaded is decoded once by each filter that was not left out for it.
         let counts = decodes.as_ref().map_or(&[] as &[_], |counts| &**counts);

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use chunkwise_select::{Axis, Dims, Hyperslab};
 
-/// So many runs are kept of one dataset; what comes then is counted.
+/// This many runs are kept of one dataset; what comes then is counted.
 const MOST_RUNS: usize = 10_000;
 
 /// What a program has selected of one dataset, in order.
@@ -173,9 +173,9 @@ mod tests {
     #[test]
     fn a_walk_over_all_rows_is_one_run() {
         let rows = (0..12).map(|i| slab(&[i / 4, i % 4, 0], &[1, 1, 9]));
-        let told = json(&[3, 4, 9], &rows.collect::<Vec<_>>());
+        let text = json(&[3, 4, 9], &rows.collect::<Vec<_>>());
         assert_eq!(
-            told,
+            text,
             "\"runs\": [{\"first\": [[0, 1, 1, 1], [0, 1, 1, 1], [0, 9, 1, 9]], \
              \"last\": [2, 3, 0], \"times\": 12, \"by\": null, \"in_order\": true, \
              \"began\": 0e0, \"ended\": 1.15e1, \"seconds\": 3e0}], \"unlisted\": 0"
@@ -185,16 +185,16 @@ mod tests {
     #[test]
     fn columns_are_moved_by_the_same_distance() {
         let columns: Vec<_> = (0..5).map(|i| slab(&[0, 7 * i], &[10, 1])).collect();
-        let told = json(&[10, 40], &columns);
-        assert!(told.contains("\"last\": [0, 28], \"times\": 5, \"by\": [0, 7]"), "{told}");
-        assert!(told.contains("\"in_order\": false"), "{told}");
+        let text = json(&[10, 40], &columns);
+        assert!(text.contains("\"last\": [0, 28], \"times\": 5, \"by\": [0, 7]"), "{text}");
+        assert!(text.contains("\"in_order\": false"), "{text}");
     }
 
     #[test]
     fn what_does_not_go_on_begins_a_run() {
         let slabs = [slab(&[0], &[2]), slab(&[2], &[2]), slab(&[2], &[2]), slab(&[0], &[3])];
-        let told = json(&[9], &slabs);
-        assert_eq!(told.matches("first").count(), 3, "{told}");
+        let text = json(&[9], &slabs);
+        assert_eq!(text.matches("first").count(), 3, "{text}");
     }
 
     #[test]

@@ -20,8 +20,8 @@ use crate::arithmetic::Usual;
 use crate::call::{Call, Destination, has_fewer, is_small, wanted};
 use crate::callee::{Bound, Callee};
 use crate::datasets::{self, Known, Whole, chunk_cache};
+use crate::environment;
 use crate::why::{Why, reason_of};
-use crate::wishes;
 
 /// What libhdf5 encodes in the time that it takes to look what a write covers, and to begin.
 const SMALLEST_NBYTES: u64 = 128 << 10;
@@ -41,7 +41,7 @@ pub unsafe fn answer(callee: &Callee, call: &Call) -> bool {
 }
 
 unsafe fn answered(callee: &Callee, call: &Call) -> bool {
-    if call.buffer.is_null() || !wishes::write() || wishes::observe_only() {
+    if call.buffer.is_null() || !environment::write() || environment::observe_only() {
         return false;
     }
     // SAFETY: the caller's contract.
@@ -87,10 +87,10 @@ unsafe fn write(bound: &Bound, known: &Known, call: &Call) -> Result<u64, Why> {
     }
     let whole = known.whole.get().ok_or("it was not looked at")?;
     let whole = whole.as_ref().map_err(|reason| Why::from(reason.clone()))?;
-    // Whoever has it may be waiting for the library that this thread is in.
+    // The thread that has it may be waiting for the library that this thread is in.
     let mut whole = whole.try_lock().map_err(|_| "another thread writes it")?;
     let Whole { chunks, committer, cache_nbytes } = &mut *whole;
-    let least = wishes::least_write().unwrap_or_else(|| smallest(chunks));
+    let least = environment::least_write().unwrap_or_else(|| smallest(chunks));
     // SAFETY: as above.
     if unsafe { has_fewer(bound, call, least / known.item_nbytes.max(1)) } {
         return Err("little is written".into());
@@ -166,7 +166,7 @@ fn smallest(chunks: &WholeChunks) -> u64 {
 /// # Safety
 /// As [`answer`].
 unsafe fn look(bound: &Bound, known: &Known, dataset: hid_t) -> Result<Mutex<Whole>, String> {
-    // SAFETY: the caller's contract; whoever uses the committer gives it a handle first.
+    // SAFETY: the caller's contract; the user of the committer gives it a handle first.
     let described = unsafe {
         opened_locally(&bound.library, dataset)
             .and_then(|()| describe_for_writing(&bound.library, dataset, known.file_type))

@@ -1,4 +1,4 @@
-//! Which conversions are asked for, in NumPy's words?
+//! Which conversions are requested, in NumPy's words?
 
 use chunkwise_engine::{Conversion, FieldBytes, Made, NumberKind, NumberType, Padding};
 use pyo3::prelude::*;

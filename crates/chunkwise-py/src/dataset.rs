@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use chunkwise_engine::{
-    Fields, Layout, MappedSource, ReadError, SavedForm, Source, VirtualDataset,
+    AnyDataset, Fields, Layout, MappedSource, ReadError, SavedForm, VirtualDataset,
 };
-use chunkwise_libhdf5::{Asked, ExternalFile, FileBytes, Saved, Unsuited, describe_as};
+use chunkwise_libhdf5::{DescribeOptions, ExternalFile, FileBytes, Saved, Unsuited, describe_as};
 use chunkwise_select::{ChunkGrid, Hyperslab, Mapping, SelectError, Selection, resolve_index};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
@@ -27,7 +27,7 @@ use crate::under_way::UnderWay;
 
 #[pyclass(name = "Dataset", module = "chunkwise._native", frozen)]
 pub struct PyDataset {
-    engine: Result<Source, String>,
+    engine: Result<AnyDataset, String>,
     dtype: Py<PyArrayDescr>,
     label: String,
     /// Where elements are not copied as they are stored.
@@ -92,7 +92,7 @@ impl PyDataset {
             });
             let storage = storage.as_ref().map(|given| &given.0);
             let bytes = FileBytes { plain, storage };
-            let asked = Asked { listed, bytes, follows, external: external.collect() };
+            let options = DescribeOptions { listed, bytes, follows, external: external.collect() };
             let find = |grid: &ChunkGrid| {
                 let (file, begin, is_dense, entries) = saved.as_ref()?;
                 file.of_grid(*begin, SavedForm { is_dense: *is_dense, entries: *entries }, grid)
@@ -100,9 +100,9 @@ impl PyDataset {
             let saved: Option<Saved<'_>> = if saved.is_some() { Some(&find) } else { None };
             let library = &library.library;
             // SAFETY: live handles of this library, by the contract above.
-            match unsafe { describe_as(library, dataset_id, memory_type_id, asked, saved) } {
+            match unsafe { describe_as(library, dataset_id, memory_type_id, options, saved) } {
                 Ok(dataset) if dataset.element_size() == dtype.itemsize() => {
-                    Ok(Source::Stored(dataset))
+                    Ok(AnyDataset::Stored(dataset))
                 }
                 Ok(_) => Err("its stored type has to be converted for NumPy".to_string()),
                 Err(Unsuited::Reason(reason)) => Err(reason),
@@ -164,7 +164,7 @@ impl PyDataset {
             Some(reason) => Err(reason),
             None => VirtualDataset::new(shape.into(), dtype.itemsize(), fill, mapped)
                 .map_err(|error| read_error(py, &label, &error))?
-                .map(Source::Virtual)
+                .map(AnyDataset::Virtual)
                 .ok_or_else(|| "its mappings overlap".to_string()),
         };
         Ok(Self {
@@ -182,8 +182,8 @@ impl PyDataset {
     #[getter]
     fn reason(&self) -> Option<&str> {
         match &self.engine {
-            Ok(Source::Stored(engine)) => engine.unsound(),
-            Ok(Source::Virtual(_)) => None,
+            Ok(AnyDataset::Stored(engine)) => engine.unsound(),
+            Ok(AnyDataset::Virtual(_)) => None,
             Err(reason) => Some(reason),
         }
     }
@@ -197,7 +197,7 @@ impl PyDataset {
     /// The shape of a chunk; None of a contiguous or a virtual dataset.
     #[getter]
     fn chunks<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let Source::Stored(dataset) = self.native()? else { return Ok(None) };
+        let AnyDataset::Stored(dataset) = self.native()? else { return Ok(None) };
         match &dataset.info().layout {
             Layout::Chunked { chunk, .. } => PyTuple::new(py, chunk.iter()).map(Some),
             Layout::Contiguous { .. } => Ok(None),
@@ -207,13 +207,13 @@ impl PyDataset {
     /// Whether its elements lie in other datasets.
     #[getter]
     fn is_virtual(&self) -> bool {
-        matches!(&self.engine, Ok(Source::Virtual(_)))
+        matches!(&self.engine, Ok(AnyDataset::Virtual(_)))
     }
 
     /// Whether elements are converted as they are read, so that they cannot be converted once more.
     #[getter]
     fn converts(&self) -> bool {
-        let within = matches!(&self.engine, Ok(Source::Virtual(dataset)) if dataset.converts());
+        let within = matches!(&self.engine, Ok(AnyDataset::Virtual(dataset)) if dataset.converts());
         within || self.fields.is_some()
     }
 
@@ -348,7 +348,7 @@ impl PyDataset {
         label: String,
     ) -> Self {
         Self {
-            engine: Ok(Source::Stored(dataset)),
+            engine: Ok(AnyDataset::Stored(dataset)),
             dtype,
             label,
             fields: None,
@@ -358,7 +358,7 @@ impl PyDataset {
         }
     }
 
-    fn native(&self) -> PyResult<&Source> {
+    fn native(&self) -> PyResult<&AnyDataset> {
         self.engine.as_ref().map_err(|reason| {
             PyValueError::new_err(format!("{} is read through libhdf5: {reason}", self.label))
         })
@@ -368,7 +368,7 @@ impl PyDataset {
     fn fill(
         &self,
         py: Python<'_>,
-        engine: &Source,
+        engine: &AnyDataset,
         selection: &Selection,
         array: &Bound<'_, PyUntypedArray>,
     ) -> PyResult<()> {
@@ -393,7 +393,7 @@ impl PyDataset {
     fn read_into(
         &self,
         py: Python<'_>,
-        engine: &Source,
+        engine: &AnyDataset,
         selection: &Selection,
         fields: Option<&Fields>,
         out: &mut [u8],
@@ -404,7 +404,7 @@ impl PyDataset {
             return Err(raise(py, "ChangedSourceError", message));
         };
         let done = match engine {
-            Source::Stored(dataset) => {
+            AnyDataset::Stored(dataset) => {
                 if self.elsewhere && !dataset.storage().is_unchanged() {
                     let what = "an external file".to_string();
                     return Err(failed(ReadError::Replaced(what)));
@@ -424,7 +424,7 @@ impl PyDataset {
                 let nbytes = if far { u64::MAX } else { dataset.work_nbytes(&plan) };
                 interruptible(py, nbytes, || dataset.storage().interrupt(), read)?
             }
-            Source::Virtual(dataset) => {
+            AnyDataset::Virtual(dataset) => {
                 let nbytes = py.detach(|| dataset.work_nbytes(selection)).map_err(failed)?;
                 // Its sources are local files.
                 interruptible(

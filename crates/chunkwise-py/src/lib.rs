@@ -58,7 +58,7 @@ fn thread_count() -> usize {
     chunkwise_engine::thread_count()
 }
 
-/// Let each read use so many threads from now on.
+/// Let each read use this many threads from now on.
 #[pyfunction]
 #[pyo3(signature = (threads))]
 fn set_threads(py: Python<'_>, threads: Option<i64>) -> PyResult<()> {

@@ -41,7 +41,7 @@ impl LibraryLock for PhilLock {
                 error.write_unraisable(py, None);
             }
             // Released even when the work panics.
-            let held = Held { release: &self.release, pending, py };
+            let held = HeldLock { release: &self.release, pending, py };
             work();
             drop(held);
         });
@@ -49,16 +49,16 @@ impl LibraryLock for PhilLock {
 }
 
 /// `phil`, held until dropped; the exception that was on its way before is so again afterwards.
-struct Held<'a, 'py> {
+struct HeldLock<'a, 'py> {
     release: &'a Py<PyAny>,
     pending: Option<PyErr>,
     py: Python<'py>,
 }
 
-impl Drop for Held<'_, '_> {
+impl Drop for HeldLock<'_, '_> {
     fn drop(&mut self) {
         // What libhdf5 has called may have left an exception behind (a file object of h5py's): of what
-        // it came to, who called libhdf5 was told.
+        // it came to, the caller of libhdf5 was informed.
         let left = PyErr::take(self.py);
         if left.is_some_and(|error| error.is_instance_of::<PyKeyboardInterrupt>(self.py)) {
             // Raised again where Python next looks for signals.
@@ -151,7 +151,7 @@ impl PyLibrary {
             .map_err(|error| raise(py, "CorruptDataError", error.to_string()))
     }
 
-    /// Count the calls of filters from now on, and tell those until now.
+    /// Count the calls of filters from now on, and return those until now.
     fn tally<'py>(&self, py: Python<'py>, filters: Vec<i32>) -> PyResult<Bound<'py, PyDict>> {
         let figures = |calls: Calls| {
             (calls.count, calls.time.as_secs_f64(), calls.nbytes_in, calls.nbytes_out)

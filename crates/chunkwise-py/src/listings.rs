@@ -17,7 +17,7 @@ pub struct PyListings {
     listings: Listings,
     threads: usize,
     made: Py<PyAny>,
-    /// Those that nobody has asked for yet.
+    /// Those that nobody has taken yet.
     ready: VecDeque<Py<PyAny>>,
 }
 

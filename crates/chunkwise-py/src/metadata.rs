@@ -1,6 +1,6 @@
 //! What does a file say of its objects, read from its own bytes: without libhdf5 and its lock?
 //!
-//! Records are Python's: of what is not known here, the kind is None, and libhdf5 is asked.
+//! Records are Python's: of what is not known here, the kind is None, and libhdf5 says it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -17,7 +17,7 @@ use pyo3::types::PyBytes;
 pub struct PyPlaces(pub Arc<Py<PyAny>>);
 
 /// What an object of Python answers; of an exception what it says, without its class.
-fn asked<T>(
+fn called<T>(
     object: &Py<PyAny>,
     work: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>,
 ) -> Result<T, String> {
@@ -48,7 +48,7 @@ impl ChunkPlaces for PyPlaces {
             return Ok(Vec::new());
         }
         let rows = rows_of(chunks);
-        let addresses = asked(&self.0, |places| {
+        let addresses = called(&self.0, |places| {
             let given = places.call_method1("allocate", (table(places.py(), &rows)?,))?;
             let given: PyReadonlyArray1<'_, u64> = given.extract()?;
             Ok(given.as_array().to_vec())
@@ -65,7 +65,7 @@ impl ChunkPlaces for PyPlaces {
             return Ok(Vec::new());
         }
         let rows: Vec<Vec<u64>> = chunk_origins.iter().map(|origin| origin.to_vec()).collect();
-        asked(&self.0, |places| {
+        called(&self.0, |places| {
             let found = places.call_method1("find", (table(places.py(), &rows)?,))?;
             let found: PyReadonlyArray2<'_, u64> = found.extract()?;
             let record = |row: numpy::ndarray::ArrayView1<'_, u64>| {
@@ -84,7 +84,7 @@ pub struct PyShare(pub Py<PyAny>);
 
 impl Share for PyShare {
     fn next(&self, round: u64, all: u64, least: u64) -> Result<Range<u64>, String> {
-        asked(&self.0, |share| {
+        called(&self.0, |share| {
             let (begin, end) =
                 share.call_method1("next", (round, all, least))?.extract::<(u64, u64)>()?;
             Ok(begin..end)
@@ -92,11 +92,11 @@ impl Share for PyShare {
     }
 
     fn meet(&self) -> Result<(), String> {
-        asked(&self.0, |share| share.call_method0("meet").map(drop))
+        called(&self.0, |share| share.call_method0("meet").map(drop))
     }
 
     fn memory(&self, nbytes: u64) -> Result<Option<File>, String> {
-        asked(&self.0, |share| {
+        called(&self.0, |share| {
             let file: Option<Descriptor> = share.call_method1("memory", (nbytes,))?.extract()?;
             Ok(file.map(duplicate).transpose()?)
         })

@@ -318,17 +318,17 @@ pub fn same_chunks(
     Ok(found.map(|one| (one.chunk_origin.to_vec(), one.how)))
 }
 
-/// How often whoever asked is told, and looks for signals; the first time sooner.
+/// How often the caller gets the progress, and signals are looked for; the first time sooner.
 const INTERVAL: Duration = Duration::from_millis(100);
 const FIRST_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Work on a thread of its own, while this one tells how far it is and looks after Python's
+/// Work on a thread of its own, while this one reports how far it is and looks after Python's
 /// signals.
 ///
-/// The outer error is what `told` or a signal handler raised; by then the work has ended.
+/// The outer error is what `progress` or a signal handler raised; by then the work has ended.
 pub fn watched<T: Send, E: Send, P: Borrow<Progress> + Sync>(
     py: Python<'_>,
-    told: Option<Bound<'_, PyAny>>,
+    progress: Option<Bound<'_, PyAny>>,
     progresses: &[P],
     work: impl FnOnce() -> Result<T, E> + Send,
 ) -> PyResult<Result<T, E>> {
@@ -338,10 +338,10 @@ pub fn watched<T: Send, E: Send, P: Borrow<Progress> + Sync>(
         };
         progresses.iter().map(|one| one.borrow().figures()).fold((0, 0, 0), add)
     };
-    let told = told.map(Bound::unbind);
-    let tell = |py: Python<'_>| -> PyResult<()> {
+    let progress = progress.map(Bound::unbind);
+    let report = |py: Python<'_>| -> PyResult<()> {
         py.check_signals()?;
-        told.as_ref().map_or(Ok(()), |told| told.call1(py, figures()).map(drop))
+        progress.as_ref().map_or(Ok(()), |progress| progress.call1(py, figures()).map(drop))
     };
     let outcome = py.detach(|| {
         std::thread::scope(|scope| {
@@ -357,8 +357,8 @@ pub fn watched<T: Send, E: Send, P: Borrow<Progress> + Sync>(
                     Ok(outcome) => return Ok(outcome),
                     Err(RecvTimeoutError::Timeout) => {
                         interval = INTERVAL;
-                        // None while the interpreter shuts down: nobody to tell then.
-                        if let Some(Err(raised)) = Python::try_attach(tell) {
+                        // None while the interpreter shuts down: nobody to report to then.
+                        if let Some(Err(raised)) = Python::try_attach(report) {
                             // The scope waits for the thread, which stops at the next chunk.
                             progresses.iter().for_each(|one| one.borrow().cancel());
                             return Err(raised);
@@ -373,7 +373,7 @@ pub fn watched<T: Send, E: Send, P: Borrow<Progress> + Sync>(
         })
     })?;
     if outcome.is_ok() {
-        tell(py)?;
+        report(py)?;
     }
     Ok(outcome)
 }

@@ -75,7 +75,7 @@ impl Given {
             }
         }
         // None while the interpreter shuts down: nobody waits for the bytes then.
-        let asked = Python::try_attach(|py| {
+        let outcome = Python::try_attach(|py| {
             let answer = self.source.call_method1(py, method, (ranges.to_vec(),));
             let answer = answer.and_then(|all| all.extract::<Vec<Bound<'_, PyBytes>>>(py));
             let answer = answer.map_err(|error| failed(py, &error, (address, len)))?;
@@ -89,7 +89,7 @@ impl Given {
             });
             if fits { Ok(()) } else { Err(short()) }
         });
-        asked.unwrap_or(Err(ReadError::Cancelled))
+        outcome.unwrap_or(Err(ReadError::Cancelled))
     }
 
     fn fill(&self, method: &str, address: u64, out: &mut [u8]) -> Result<(), ReadError> {
@@ -165,9 +165,9 @@ impl Storage for Given {
 
     fn expect_metadata(&self, ranges: &[(u64, u64)]) {
         Python::try_attach(|py| {
-            let asked = self.source.call_method1(py, "expect_metadata", (ranges.to_vec(),));
-            // What is wrong is told when they are read; Ctrl-C is not to be lost.
-            if let Err(error) = asked {
+            let outcome = self.source.call_method1(py, "expect_metadata", (ranges.to_vec(),));
+            // What is wrong is reported when they are read; Ctrl-C is not to be lost.
+            if let Err(error) = outcome {
                 let _ = failed(py, &error, (0, 0));
             }
         });

@@ -10,9 +10,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 /// A file's bytes, read as they are needed: few are.
-struct Stored<'a>(&'a File, u64);
+struct OpenFile<'a>(&'a File, u64);
 
-impl Bytes for Stored<'_> {
+impl Bytes for OpenFile<'_> {
     fn read(&self, position: u64, nbytes: usize) -> Result<Cow<'_, [u8]>, String> {
         let mut bytes = vec![0; nbytes];
         read_exact_at(self.0, &mut bytes, position).map_err(|error| error.to_string())?;
@@ -78,7 +78,7 @@ impl PySuperblock {
         self.stated.base.saturating_add(self.stated.end)
     }
 
-    /// Its bytes as a proper close of a file of so many bytes leaves them; None before version 3.
+    /// Its bytes as a proper close of a file of this many bytes leaves them; None before version 3.
     fn closed<'py>(&self, py: Python<'py>, nbytes: u64) -> Option<Bound<'py, PyBytes>> {
         self.stated.closed(nbytes).map(|bytes| PyBytes::new(py, &bytes))
     }
@@ -92,11 +92,11 @@ pub fn signature_offset(py: Python<'_>, descriptor: Descriptor) -> PyResult<Opti
 
 fn reading<T>(
     descriptor: Descriptor,
-    read: impl FnOnce(&Stored<'_>) -> Result<T, FormatError>,
+    read: impl FnOnce(&OpenFile<'_>) -> Result<T, FormatError>,
 ) -> PyResult<T> {
     // SAFETY: it is only borrowed, and stays open while the caller waits for this.
     let file = unsafe { borrowed(descriptor)? };
-    let bytes = Stored(&file, file.metadata()?.len());
+    let bytes = OpenFile(&file, file.metadata()?.len());
     read(&bytes).map_err(|error| match error.problem {
         Problem::Read(why) => PyOSError::new_err(why),
         _ => PyOSError::new_err(error.to_string()),

@@ -197,13 +197,13 @@ impl PyTreeCopy {
 }
 
 impl PyTreeCopy {
-    /// Not with the GIL: whoever finishes the copy takes it now and then.
+    /// Not with the GIL: the thread that finishes the copy takes it now and then.
     fn with<T: Send>(&self, py: Python<'_>, work: impl Send + FnOnce(&TreeCopy) -> T) -> T {
         py.detach(move || work(&self.copy.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 }
 
-/// Work without the GIL while a callable of Python is told the progress, and signals are
+/// Work without the GIL while a callable of Python gets the progress, and signals are
 /// looked for; what those raise ends the work.
 fn following<T: Send>(
     py: Python<'_>,
@@ -213,14 +213,14 @@ fn following<T: Send>(
     let mut raised = None;
     let outcome = py.detach(|| {
         work(&mut |done, total| {
-            let told = Python::attach(|py| {
+            let outcome = Python::attach(|py| {
                 py.check_signals()?;
                 if let Some(progress) = &progress {
                     progress.call1(py, (done, total))?;
                 }
                 Ok(())
             });
-            raised = told.err();
+            raised = outcome.err();
             raised.is_none()
         })
     });

@@ -88,7 +88,7 @@ impl PyWholeChunks {
     #[getter]
     fn tuning(&self, py: Python<'_>) -> PyResult<Option<String>> {
         let mutex = self.native()?;
-        // Without the GIL, for which whoever has the mutex may be waiting.
+        // Without the GIL, for which the thread that has the mutex may be waiting.
         Ok(py.detach(|| locked(mutex).chunks.tuning().map(ToString::to_string)))
     }
 

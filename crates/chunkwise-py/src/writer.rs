@@ -175,7 +175,7 @@ impl PyWriter {
         })
     }
 
-    /// Work with the writer, without the GIL: whoever has it may be waiting for that.
+    /// Work with the writer, without the GIL: the thread that has it may be waiting for that.
     fn with<T: Send>(
         &self,
         py: Python<'_>,

@@ -4,7 +4,7 @@ use chunkwise_select::Dims;
 
 /// A row-major array of which a box is meant.
 #[derive(Debug, Clone, Copy)]
-pub struct Part<'a> {
+pub struct ArrayBox<'a> {
     /// Elements of the array in each dimension.
     pub shape: &'a [u64],
     /// Where the box begins.
@@ -16,8 +16,8 @@ pub struct Part<'a> {
 pub fn copy_box(
     extent: &[u64],
     size: usize,
-    (src, from): (&[u8], Part<'_>),
-    (dst, to): (&mut [u8], Part<'_>),
+    (src, from): (&[u8], ArrayBox<'_>),
+    (dst, to): (&mut [u8], ArrayBox<'_>),
 ) -> Option<()> {
     let rank = extent.len();
     if [from.shape, from.at, to.shape, to.at].iter().any(|dims| dims.len() != rank) {
@@ -152,8 +152,8 @@ mod tests {
             copy_box(
                 &extent,
                 size,
-                (&src, Part { shape: &from_shape, at: &from_at }),
-                (&mut dst, Part { shape: &to_shape, at: &to_at }),
+                (&src, ArrayBox { shape: &from_shape, at: &from_at }),
+                (&mut dst, ArrayBox { shape: &to_shape, at: &to_at }),
             )
             .unwrap();
             let mut expected = vec![0; dst.len()];
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn what_reaches_beyond_is_refused() {
-        let part = |shape, at| Part { shape, at };
+        let part = |shape, at| ArrayBox { shape, at };
         let copy = |extent: &[u64], at| {
             copy_box(extent, 1, (&[1; 6], part(&[2, 3], at)), (&mut [0; 6], part(&[2, 3], &[0, 0])))
         };

@@ -2,7 +2,7 @@
 
 use chunkwise_select::{ChunkGrid, Dims, Hyperslab, SelectError};
 
-use crate::boxes::{Part, copy_box};
+use crate::boxes::{ArrayBox, copy_box};
 
 /// The pieces that a target is made of: its chunks, or boxes of it where it has none.
 #[derive(Debug, Clone)]
@@ -60,8 +60,8 @@ impl Extent {
     /// Copy its elements out of `from`, those of a box that it lies in; None where it does not.
     pub fn take(&self, from: &[u8], outer: &Self, out: &mut [u8], size: usize) -> Option<()> {
         let (at, zeros) = self.place_in(outer)?;
-        let inside = Part { shape: &outer.shape, at: &at };
-        let whole = Part { shape: &self.shape, at: &zeros };
+        let inside = ArrayBox { shape: &outer.shape, at: &at };
+        let whole = ArrayBox { shape: &self.shape, at: &zeros };
         copy_box(&self.shape, size, (from, inside), (out, whole))
     }
 
@@ -69,8 +69,8 @@ impl Extent {
     /// does not.
     pub fn put(&self, elements: &[u8], outer: &Self, out: &mut [u8], size: usize) -> Option<()> {
         let (at, zeros) = self.place_in(outer)?;
-        let inside = Part { shape: &outer.shape, at: &at };
-        let whole = Part { shape: &self.shape, at: &zeros };
+        let inside = ArrayBox { shape: &outer.shape, at: &at };
+        let whole = ArrayBox { shape: &self.shape, at: &zeros };
         copy_box(&self.shape, size, (elements, whole), (out, inside))
     }
 

@@ -50,7 +50,7 @@ pub struct Request<'a> {
 
 /// A part of the work on a dataset, done by one of several processes.
 pub struct Part<'a> {
-    /// So many processes, among which there have to be super-blocks for each.
+    /// This many processes, among which there have to be super-blocks for each.
     pub processes: u64,
     /// Which pieces are this one's.
     pub share: &'a dyn Share,

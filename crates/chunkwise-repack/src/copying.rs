@@ -83,7 +83,7 @@ impl Copying<'_> {
         }
     }
 
-    /// For so many cells at a time.
+    /// For this many cells at a time.
     fn maker(&self, form: Form, cells: u64) -> Maker<'_> {
         let busy = usize::try_from(cells).unwrap_or(usize::MAX);
         let idle = self.plan.threads.saturating_sub(busy);

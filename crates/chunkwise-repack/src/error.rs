@@ -8,10 +8,10 @@ use thiserror::Error;
 
 use crate::PlanError;
 
-/// Why data was not copied.  Whoever knows the file's and the dataset's name adds them.
+/// Why data was not copied.  The caller adds the file's and the dataset's name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CopyError {
-    /// Source and target do not go together, or something was asked that cannot be.
+    /// Source and target do not go together, or something was requested that cannot be.
     #[error("{0}")]
     Refused(String),
     /// No plan within the memory there may be.
@@ -23,7 +23,7 @@ pub enum CopyError {
     /// libhdf5 cannot read the source.
     #[error("libhdf5 cannot read the elements from {:?} on: {message}", .origin.as_slice())]
     Library {
-        /// Where the box begins that was asked for.
+        /// Where the requested box begins.
         origin: Dims,
         /// What libhdf5 says.
         message: String,
@@ -54,7 +54,7 @@ pub enum CopyError {
     /// Those who work on the same dataset do not say what is left to do.
     #[error("{0}")]
     Share(String),
-    /// Whoever asked wants it to stop.
+    /// The caller wants it to stop.
     #[error("copying was cancelled")]
     Cancelled,
 }

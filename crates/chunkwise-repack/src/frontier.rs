@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-/// So many lengths are tried one by one for each way of meeting source chunks; beyond, each
+/// This many lengths are tried one by one for each way of meeting source chunks; beyond, each
 /// is longer than the one before by at least a [`STEP`]th.
 const EXACT: usize = 64;
 const STEP: u64 = 32;
 /// Divisors are looked for up to here.
 const MOST_DIVISOR: u64 = 1 << 12;
-/// So many combinations are kept; beyond, one for each small step of size.
+/// This many combinations are kept; beyond, one for each small step of size.
 const MOST_STATES: usize = 2048;
 
 /// One dimension, cut into pieces of `len`.
@@ -18,7 +18,7 @@ pub struct Cut {
     pub len: u64,
     /// Pieces.
     pub blocks: u64,
-    /// Source chunks met by the pieces, each counted for every piece it reaches into.
+    /// Source chunks touched by the pieces, each counted for every piece it reaches into.
     pub decodes: u64,
     /// Source chunks there are.
     chunks: u64,
@@ -70,7 +70,7 @@ pub fn cuts(size: u64, source: Option<u64>, target: u64) -> Vec<Cut> {
             multiples = next.div_ceil(factor).saturating_mul(factor);
         }
     }
-    let states = found.into_iter().map(|cut| State {
+    let states = found.into_iter().map(|cut| Combination {
         len: u128::from(cut.len),
         decodes: u128::from(cut.decodes),
         blocks: u128::from(cut.blocks),
@@ -90,7 +90,7 @@ fn divisors(number: u64) -> Vec<u64> {
 
 /// A combination of cuts, and what it costs.
 #[derive(Debug, Clone)]
-struct State<T> {
+struct Combination<T> {
     /// Elements of a block.
     len: u128,
     decodes: u128,
@@ -108,13 +108,13 @@ pub fn best(dimensions: &[Vec<Cut>], most_elements: u64) -> Vec<Cut> {
         rest[d] = rest[d + 1].saturating_mul(u128::from(smallest(cuts)));
     }
     let room = u128::from(most_elements).max(rest[0]);
-    let mut states = vec![State { len: 1, decodes: 1, blocks: 1, choice: Choices::new() }];
+    let mut states = vec![Combination { len: 1, decodes: 1, blocks: 1, choice: Choices::new() }];
     for (d, cuts) in dimensions.iter().enumerate() {
         let combined = states.iter().flat_map(|state| {
             (0u32..).zip(cuts).filter_map(|(number, cut)| {
                 let len = state.len.saturating_mul(u128::from(cut.len));
                 let fits = len.saturating_mul(rest[d + 1]) <= room;
-                fits.then(|| State {
+                fits.then(|| Combination {
                     len,
                     decodes: state.decodes.saturating_mul(u128::from(cut.decodes)),
                     blocks: state.blocks.saturating_mul(u128::from(cut.blocks)),
@@ -138,9 +138,9 @@ fn with(choices: &Choices, number: u32) -> Choices {
 }
 
 /// Those that no other one beats in everything, the smallest first.
-fn pareto<T>(mut states: Vec<State<T>>) -> Vec<State<T>> {
+fn pareto<T>(mut states: Vec<Combination<T>>) -> Vec<Combination<T>> {
     states.sort_by_key(|state| (state.len, state.decodes, state.blocks));
-    // Of those so far that are no larger: the fewest blocks with so many decodes.
+    // Of those so far that are no larger: the fewest blocks with this many decodes.
     let mut stairs: BTreeMap<u128, u128> = BTreeMap::new();
     states.retain(|state| {
         let reached = stairs.range(..=state.decodes).next_back();
@@ -159,11 +159,11 @@ fn pareto<T>(mut states: Vec<State<T>>) -> Vec<State<T>> {
 }
 
 /// Fewer of them: of those of about the same size, the best; the smallest stays.
-fn thinned<T>(states: Vec<State<T>>) -> Vec<State<T>> {
+fn thinned<T>(states: Vec<Combination<T>>) -> Vec<Combination<T>> {
     if states.len() <= MOST_STATES {
         return states;
     }
-    let mut kept: BTreeMap<u64, State<T>> = BTreeMap::new();
+    let mut kept: BTreeMap<u64, Combination<T>> = BTreeMap::new();
     for (number, state) in states.into_iter().enumerate() {
         let step = if number == 0 { 0 } else { 1 + ((state.len as f64).log2() * 32.0) as u64 };
         match kept.get(&step) {
@@ -181,8 +181,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Source chunks met by pieces of `len`, counted one by one.
-    fn met(size: u64, source: u64, len: u64) -> u64 {
+    /// Source chunks touched by pieces of `len`, counted one by one.
+    fn touched(size: u64, source: u64, len: u64) -> u64 {
         let pieces = (0..size.div_ceil(len)).map(|i| (i * len, ((i + 1) * len).min(size)));
         pieces.map(|(begin, end)| end.div_ceil(source) - begin / source).sum()
     }
@@ -193,7 +193,7 @@ mod tests {
         for &(size, source, target) in dims {
             let lens = (1..=size.div_ceil(target)).map(|k| (k * target).min(size));
             let choices: Vec<_> =
-                lens.map(|len| (len, met(size, source, len), size.div_ceil(len))).collect();
+                lens.map(|len| (len, touched(size, source, len), size.div_ceil(len))).collect();
             all = all
                 .iter()
                 .flat_map(|a| choices.iter().map(|c| (a.0 * c.0, a.1 * c.1, a.2 * c.2)))
@@ -215,7 +215,7 @@ mod tests {
             let product = |of: fn(&Cut) -> u64| found.iter().map(of).product::<u64>();
             for (cut, &(n, s, t)) in found.iter().zip(&dims) {
                 prop_assert!(cut.len % t == 0 || cut.len == n);
-                prop_assert_eq!(cut.decodes, met(n, s, cut.len));
+                prop_assert_eq!(cut.decodes, touched(n, s, cut.len));
             }
             if let Some(least) = by_force(&dims, room) {
                 prop_assert!(product(|cut| cut.len) <= room);

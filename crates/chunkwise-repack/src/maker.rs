@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use chunkwise_codec::{EncodeScratch, Encoding, resize};
 use chunkwise_engine::{EncodedChunk, ReadError, encode_chunk};
 
-use crate::boxes::{Part, copy_box};
+use crate::boxes::{ArrayBox, copy_box};
 use crate::cells::{Cells, Extent};
 use crate::checksum::checksum;
 use crate::journal::Records;
@@ -158,8 +158,8 @@ impl<'a> Maker<'a> {
         resize(full, nbytes).map_err(ReadError::from)?;
         chunkwise_engine::fill_run(full, padding);
         let zeros: Vec<u64> = chunk.iter().map(|_| 0).collect();
-        let from = Part { shape: &extent.shape, at: &zeros };
-        let to = Part { shape: chunk, at: &zeros };
+        let from = ArrayBox { shape: &extent.shape, at: &zeros };
+        let to = ArrayBox { shape: chunk, at: &zeros };
         copy_box(&extent.shape, size, (packed, from), (full, to))
             .ok_or_else(|| CopyError::Refused("a chunk does not fit the dataset".into()))
     }

@@ -23,7 +23,7 @@ const BUFFERS: u64 = 3;
 /// Larger blocks bring nothing but fewer decodes: fresh memory costs as much as copying into it,
 /// and that of a block is used again for the next...
 const ENOUGH_NBYTES: u64 = 128 << 20;
-/// ... as long as there are so many chunks in it for each thread.
+/// ... as long as there are this many chunks in it for each thread.
 const CELLS: u64 = 16;
 /// A contiguous target is written in pieces of about this size.
 const PIECE_NBYTES: u64 = 1 << 20;

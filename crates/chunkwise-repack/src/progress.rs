@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Counted by those who work, looked at by whoever waits for them.
+/// Counted by those who work, looked at by the thread that waits for them.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Raw bytes of the target that are done.

@@ -85,7 +85,7 @@ impl Probe {
         })
     }
 
-    /// Decode a chunk of so many bytes, the first of which the dataset needs; if elements are missing, it becomes one without filters
+    /// Decode a chunk of this many bytes, the first of which the dataset needs; if elements are missing, it becomes one without filters
     /// that has the fill value for them, and they are given.  So does one with bytes too many.
     fn check(
         &self,

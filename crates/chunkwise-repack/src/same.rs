@@ -25,7 +25,7 @@ pub struct Differs {
 }
 
 /// One of the two datasets.
-struct Side {
+struct ComparedDataset {
     storage: Arc<dyn Storage>,
     index: ChunkIndex,
 }
@@ -82,14 +82,14 @@ fn is_padded(short: &[u8], whole: &[u8]) -> bool {
 
 /// # Safety
 /// A live handle of a chunked dataset of this library.
-unsafe fn side(library: &Arc<Library>, dataset: hid_t) -> Result<Side, CopyError> {
+unsafe fn side(library: &Arc<Library>, dataset: hid_t) -> Result<ComparedDataset, CopyError> {
     // SAFETY: the caller's contract.
     let (storage, index) =
         unsafe { (storage_of(library, dataset), written_chunks(library, dataset)?) };
-    Ok(Side { storage: storage?, index })
+    Ok(ComparedDataset { storage: storage?, index })
 }
 
-impl Side {
+impl ComparedDataset {
     fn read(&self, record: &ChunkRecord, out: &mut Vec<u8>) -> Result<(), ReadError> {
         let (address, nbytes, end) = (record.address, record.stored_nbytes, self.storage.end());
         if address.checked_add(nbytes).is_none_or(|last| last > end) {
@@ -113,8 +113,8 @@ impl Committer for Nothing {
 /// Compare chunks on all threads.
 fn compare(
     grid: &ChunkGrid,
-    mine: &Side,
-    theirs: &Side,
+    mine: &ComparedDataset,
+    theirs: &ComparedDataset,
     places: &[u64],
     pads: bool,
     progress: &Progress,

@@ -21,7 +21,7 @@ pub trait Share: Sync {
     /// As [`next`](Self::next).
     fn meet(&self) -> Result<(), String>;
 
-    /// Memory of so many bytes that all of them share, which all ask for; None where there is none
+    /// Memory of this many bytes that all of them share, which all ask for; None where there is none
     /// for one of them.
     ///
     /// # Errors
@@ -29,7 +29,7 @@ pub trait Share: Sync {
     fn memory(&self, nbytes: u64) -> Result<Option<File>, String>;
 }
 
-/// Chunks for so many threads, which wait for each other when they have done them.
+/// Chunks for this many threads, which wait for each other when they have done them.
 pub fn enough_for(threads: usize) -> u64 {
     const EACH: u64 = 4;
     EACH * threads as u64
@@ -45,12 +45,12 @@ pub struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    /// Of `all`; so many at least are good to have at a time.
+    /// Of `all`; this many at least are good to have at a time.
     pub fn new(share: Option<&'a dyn Share>, round: u64, all: u64, least: u64) -> Self {
         Self { share, round, all, least, taken: false }
     }
 
-    /// There are so many.
+    /// There are this many.
     pub fn of(&mut self, all: u64) {
         self.all = all;
     }

@@ -20,7 +20,7 @@ pub struct Task {
     pub source: hid_t,
     /// Handle of the target.
     pub target: hid_t,
-    /// Looked at by whoever waits for all; each dataset counts for itself.
+    /// Looked at by the thread that waits for all; each dataset counts for itself.
     pub progress: Progress,
 }
 
@@ -35,7 +35,7 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// Copy each task's dataset with what `request` makes of its number, on so many threads.
+/// Copy each task's dataset with what `request` makes of its number, on this many threads.
 ///
 /// # Errors
 /// The first that went wrong, with its number; the others are stopped.

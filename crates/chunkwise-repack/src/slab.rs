@@ -34,7 +34,7 @@ impl<'a> Slab<'a> {
         self.shared.is_some()
     }
 
-    /// Have room for a block of so many bytes.
+    /// Have room for a block of this many bytes.
     pub fn hold(&mut self, nbytes: usize) -> Result<(), CopyError> {
         match &self.shared {
             Some((_, map)) if map.len() < nbytes => {

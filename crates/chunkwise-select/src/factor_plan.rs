@@ -53,7 +53,7 @@ enum Kind<'a> {
     /// Each chunk touched, and how many elements of it are wanted.
     Mask {
         bits: &'a Bits,
-        rows: Rows,
+        rows: MaskRows,
         touched: Vec<(u64, u64)>,
     },
 }
@@ -83,7 +83,7 @@ impl<'a> FactorPlan<'a> {
                 Kind::Points { runs, starts }
             }
             Factor::Mask { bits, .. } => {
-                let rows = Rows::new(&grid)?;
+                let rows = MaskRows::new(&grid)?;
                 let touched = rows.count(bits);
                 Kind::Mask { bits, rows, touched }
             }
@@ -116,7 +116,7 @@ impl<'a> FactorPlan<'a> {
     }
 
     /// The part of the `number`-th chunk touched, which there must be.
-    pub(crate) fn part(&self, number: u64) -> Part<'_> {
+    pub(crate) fn part(&self, number: u64) -> FactorPart<'_> {
         match &self.kind {
             Kind::Axis { axis, chunks, .. } => {
                 let chunk = chunks.get(number, axis, self.grid.chunk_len());
@@ -127,20 +127,20 @@ impl<'a> FactorPlan<'a> {
                 let end = starts.get(number as usize + 1).map_or(runs.len(), |next| next.1);
                 let runs = &runs[first..end];
                 let wanted = runs.iter().map(|run| run.len).sum();
-                Part { plan: self, chunk, first: 0, wanted, runs }
+                FactorPart { plan: self, chunk, first: 0, wanted, runs }
             }
             Kind::Mask { touched, .. } => {
                 let (chunk, wanted) = touched[number as usize];
-                Part { plan: self, chunk, first: 0, wanted, runs: &[] }
+                FactorPart { plan: self, chunk, first: 0, wanted, runs: &[] }
             }
         }
     }
 
-    fn part_of_axis(&self, axis: &Axis, chunk: u64) -> Part<'_> {
+    fn part_of_axis(&self, axis: &Axis, chunk: u64) -> FactorPart<'_> {
         let len = self.grid.chunk_len();
         let first = axis.rank_of(chunk * len);
         let wanted = axis.rank_of((chunk + 1).saturating_mul(len)) - first;
-        Part { plan: self, chunk, first, wanted, runs: &[] }
+        FactorPart { plan: self, chunk, first, wanted, runs: &[] }
     }
 
     /// Elements wanted of the chunk at `chunk_index`.
@@ -162,7 +162,7 @@ impl<'a> FactorPlan<'a> {
 
 /// What a factor wants of one chunk.
 #[derive(Debug, Clone)]
-pub(crate) struct Part<'p> {
+pub(crate) struct FactorPart<'p> {
     plan: &'p FactorPlan<'p>,
     /// The chunk's number among those of the factor's dimensions.
     pub chunk: u64,
@@ -174,7 +174,7 @@ pub(crate) struct Part<'p> {
     runs: &'p [Run],
 }
 
-impl Part<'_> {
+impl FactorPart<'_> {
     /// Grid coordinates of the chunk in the factor's dimensions.
     pub(crate) fn chunk_index(&self) -> Dims {
         self.plan.grid.chunk_index(self.chunk)
@@ -318,11 +318,11 @@ fn runs_by_chunk(grid: &ChunkGrid, places: &[u64]) -> Result<Vec<Run>, SelectErr
 
 /// The rows of a masked array: dimensions that are not cut by chunks are one with the next.
 #[derive(Debug, Clone)]
-struct Rows {
+struct MaskRows {
     grid: ChunkGrid,
 }
 
-impl Rows {
+impl MaskRows {
     fn new(grid: &ChunkGrid) -> Result<Self, SelectError> {
         let (mut shape, mut chunk) = (Dims::new(), Dims::new());
         // Slowest last, until all are there.

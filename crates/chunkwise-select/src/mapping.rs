@@ -317,7 +317,7 @@ impl Wanted {
         Self { groups }
     }
 
-    /// The elements of a union, at most so many at a time, in order.
+    /// The elements of a union, at most this many at a time, in order.
     pub fn of_union(union: &Union, most: u64) -> impl Iterator<Item = Self> {
         let rank = union.rank();
         let mut runs = union.runs().peekable();

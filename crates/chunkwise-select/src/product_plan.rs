@@ -5,7 +5,7 @@
 
 use smallvec::SmallVec;
 
-use crate::factor_plan::{FactorPlan, Part, Regular, Run};
+use crate::factor_plan::{FactorPart, FactorPlan, Regular, Run};
 use crate::{ChunkGrid, Dims, Product, SelectError, Strip, Summary};
 
 /// Strips of fewer elements than this on average are short.
@@ -51,7 +51,7 @@ impl<'a> ProductPlan<'a> {
     }
 
     pub(crate) fn task(&self, mut number: u64) -> ProductTask<'_> {
-        let mut parts: SmallVec<[Part<'_>; 4]> = SmallVec::new();
+        let mut parts: SmallVec<[FactorPart<'_>; 4]> = SmallVec::new();
         for factor in self.factors.iter().rev() {
             parts.push(factor.part(number % factor.len()));
             number /= factor.len();
@@ -128,14 +128,14 @@ impl Unit {
 #[derive(Debug, Clone)]
 pub(crate) struct ProductTask<'p> {
     plan: &'p ProductPlan<'p>,
-    parts: SmallVec<[Part<'p>; 4]>,
+    parts: SmallVec<[FactorPart<'p>; 4]>,
     /// Of each part, how far on its next element lies.
     units: SmallVec<[Unit; 4]>,
 }
 
 impl ProductTask<'_> {
     pub(crate) fn chunk_index(&self) -> Dims {
-        self.parts.iter().flat_map(Part::chunk_index).collect()
+        self.parts.iter().flat_map(FactorPart::chunk_index).collect()
     }
 
     pub(crate) fn linear_index(&self) -> u64 {
@@ -148,7 +148,7 @@ impl ProductTask<'_> {
     }
 
     pub(crate) fn takes_all(&self) -> bool {
-        self.parts.iter().all(Part::takes_all)
+        self.parts.iter().all(FactorPart::takes_all)
     }
 
     pub(crate) fn lands_whole_at(&self) -> Option<u64> {

@@ -117,11 +117,11 @@ impl Node {
             };
             starts.push(start);
             ends.push(end);
-            let mut met = HashSet::new();
+            let mut seen = HashSet::new();
             level = level
                 .iter()
                 .flat_map(|node| node.spans.iter().map(|span| &span.below))
-                .filter(|below| met.insert(Arc::as_ptr(below)))
+                .filter(|below| seen.insert(Arc::as_ptr(below)))
                 .collect();
         }
     }

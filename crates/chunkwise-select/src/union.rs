@@ -88,7 +88,7 @@ impl Union {
         root.rank_of(element)
     }
 
-    /// The selected element that so many others come before; None beyond the last.
+    /// The selected element that this many others come before; None beyond the last.
     pub fn element(&self, rank: u64) -> Option<Dims> {
         self.root.as_ref().filter(|root| rank < root.len).map(|root| root.element(rank))
     }

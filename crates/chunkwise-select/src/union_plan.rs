@@ -127,9 +127,9 @@ impl UnionTask<'_> {
     }
 
     /// The part of a span that lies in the chunk.
-    fn part(&self, span: &Span, d: usize) -> Part {
+    fn part(&self, span: &Span, d: usize) -> SpanPart {
         let start = span.start.max(self.begin[d]);
-        Part { start, end: span.end.min(self.end[d]), skipped: start - span.start }
+        SpanPart { start, end: span.end.min(self.end[d]), skipped: start - span.start }
     }
 
     fn strips(&self, in_order: bool, mut visit: impl FnMut(Strip)) {
@@ -145,13 +145,13 @@ impl UnionTask<'_> {
 }
 
 /// Indexes `start..end` of a span, `skipped` after its first.
-struct Part {
+struct SpanPart {
     start: u64,
     end: u64,
     skipped: u64,
 }
 
-impl Part {
+impl SpanPart {
     fn len(&self) -> u64 {
         self.end - self.start
     }

@@ -84,16 +84,16 @@ def advise(
     ... )
     >>> advice.best.chunks, advice.leave, advice.verified       # doctest: +SKIP
     """
-    from chunkwise.advice import wishes
+    from chunkwise.advice import goals
     from chunkwise.advice.work import Work
 
     begun = time.monotonic()
     if not budget_s > 0:
         raise UsageError(f"a budget of {budget_s:g} seconds is no time: give more than 0")
-    wanted = wishes.read(objective, reader)
+    goal = goals.read(objective, reader)
     with in_notebook(unless=progress) as show:
         work = Work.of(
-            path, dataset, access, wanted, begun=begun, budget_s=budget_s, scratch=scratch,
+            path, dataset, access, goal, begun=begun, budget_s=budget_s, scratch=scratch,
             progress=progress or (lambda step: show(step.text, step.done, step.total)),
         )  # fmt: skip
         return work.advice(calibrate=calibrate)

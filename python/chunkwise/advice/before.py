@@ -18,7 +18,7 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from chunkwise.advice import calibration, patterns, sampling, wishes
+from chunkwise.advice import calibration, goals, patterns, sampling
 from chunkwise.advice.answer import Advice, FrontPoint, PatternAdvice
 from chunkwise.errors import UsageError
 from chunkwise.files.opening import find_dataset, open_h5
@@ -58,7 +58,7 @@ def advise_new(
     begun = time.monotonic()
     extents, kind = _described(shape, dtype)
     itemsize = kind.itemsize
-    asked_for = wishes.read(objective, reader)
+    goal = goals.read(objective, reader)
     where = f"a dataset of {format_shape(extents)}"
     asked = patterns.read(access, extents, itemsize, where)
 
@@ -69,9 +69,9 @@ def advise_new(
     with scratch_folder(scratch) as folder:
         machine = calibration.machine(again=calibrate, say=say)
         usual = suited_chunk(
-            extents, itemsize, None, [one.pattern for one in asked], None, asked_for.readers
+            extents, itemsize, None, [one.pattern for one in asked], None, goal.readers
         )
-        pipelines = wishes.pipelines(asked_for, None, itemsize)
+        pipelines = goals.pipelines(goal, None, itemsize)
         file, name = _source_of(like) if like is not None else (_made(folder, kind), DATASET)
         deadline = begun + budget_s / 2
         with open_h5(file) as source:
@@ -88,23 +88,23 @@ def advise_new(
         shape=extents,
         itemsize=itemsize,
         patterns=tuple(one.pattern for one in asked),
-        reader=asked_for.reader,
-        reader_name=asked_for.reader_name,
+        reader=goal.reader,
+        reader_name=goal.reader_name,
         machine=machine,
         codecs={n: _for_rank(one, usual) for n, one in samples.codecs.items()},
-        objective=asked_for.objective,
+        objective=goal.objective,
         usual=usual,
     )
     ratio = min(one.ratio(usual) for one in problem.codecs.values())
     stored = math.prod(extents) * itemsize * min(1.0, ratio)
     problem = replace(problem, storage=calibration.storage_of(stored, machine))
     # A planned dataset may be larger by as much as a compressed one may grow.
-    problem = replace(problem, most_nbytes=asked_for.most_nbytes(stored, stated=bool(access)))
+    problem = replace(problem, most_nbytes=goal.most_nbytes(stored, stated=bool(access)))
     say("comparing layouts by the model")
     found = search(problem)
     best = by_rule(found, problem)
     chunks = best.layout.chunks or extents
-    told = joined([f"'{one.pattern.name}'" for one in asked])
+    names = joined([f"'{one.pattern.name}'" for one in asked])
     source_words = "what --like shows" if like is not None else (
         "made-up smooth data: give --like FILE for an answer about yours"
     )  # fmt: skip
@@ -115,7 +115,7 @@ def advise_new(
         dataset=dataset,
         shape=extents,
         itemsize=itemsize,
-        reader=asked_for.title,
+        reader=goal.title,
         objective=objective,
         present=None,
         best=best.layout,
@@ -136,7 +136,7 @@ def advise_new(
         best_nbytes=best.nbytes,
         leave=False,
         verified=False,
-        reason=f"For {asked_for.title} and {told}, {best.layout} suits best. There is no file "
+        reason=f"For {goal.title} and {names}, {best.layout} suits best. There is no file "
         f"yet: this is the model's word, not proved, from {source_words}.",
         fixes=(*writers(copy), *by_xarray(copy)),
         looked_at=found.looked_at,

@@ -92,7 +92,7 @@ def machine(*, again: bool = False, say: Callable[[str], None] = lambda _: None)
 
 
 def storage_of(nbytes: float, known: Machine) -> Storage | None:
-    """Return the storage from which so many bytes are read, over and over; None for memory."""
+    """Return the storage from which this many bytes are read, over and over; None for memory."""
     return known.cold if nbytes > free_nbytes() // 2 else None
 
 
@@ -113,7 +113,7 @@ def key() -> dict[str, Any]:
 
 
 def _is_busy() -> bool:
-    """Tell whether other programs use the processors: measurements hold only meanwhile."""
+    """Return whether other programs use the processors: measurements hold only meanwhile."""
     try:
         waiting, _, _ = os.getloadavg()
     except (OSError, AttributeError):
@@ -243,7 +243,7 @@ def _reading(path: Path, name: str, who: Reader, patience: float) -> list[_Row]:
 
     for pattern, walk in _patterns():
         for chunks in _CHUNKS:
-            # What a filter costs libhdf5, samples of the data tell.  chunkwise keeps no chunk that
+            # Samples of the data show what a filter costs libhdf5.  chunkwise keeps no chunk that
             # has none.
             for filtered in (False, True) if name == CHUNKWISE else (False,):
                 add(pattern, walk, chunks, filtered=filtered)
@@ -306,7 +306,7 @@ def _writing(path: Path, folder: str, name: str, who: Reader) -> list[_Row]:
 
 
 def _scaling(path: Path, threads: int) -> float:
-    """Tell how many times as fast all threads decode as one."""
+    """Return how many times as fast all threads decode as one."""
     if threads < 2:
         return 1.0
     walk = _native.Walk((24, 1 << 18), (24, 1 << 18))
@@ -321,7 +321,7 @@ def _scaling(path: Path, threads: int) -> float:
 
 
 def _cold(folder: str) -> Storage | None:
-    """Measure the storage under the folder for scratch files; None if it cannot be told."""
+    """Measure the storage under the folder for scratch files; None if it cannot be measured."""
     # Memory is no storage: if the system does not let go of the file, nothing is said.
     path = Path(folder) / "cold"
     noise = np.random.default_rng(2).integers(0, 256, _COLD_NBYTES, np.uint8)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from chunkwise.advice import patterns, sampling, wishes
+from chunkwise.advice import goals, patterns, sampling
 from chunkwise.advice.answer import Advice, CacheAdvice, FrontPoint, PatternAdvice
 from chunkwise.advice.verifying import Proof, Timing, figures, sums
 from chunkwise.grammar import Pipeline, format_shape, format_size
@@ -48,7 +48,7 @@ class Case:
     target: Target
     asked: tuple[patterns.Asked, ...]
     stated: bool
-    wishes: wishes.Wishes
+    goal: goals.Goal
     problem: Problem
     samples: sampling.Samples
     found: Ranking
@@ -92,8 +92,8 @@ def conclude(case: Case) -> Advice:
         dataset=target.dataset,
         shape=target.shape,
         itemsize=target.itemsize,
-        reader=case.wishes.title,
-        objective=case.wishes.objective,
+        reader=case.goal.title,
+        objective=case.goal.objective,
         present=case.present,
         best=best,
         patterns=found,
@@ -145,8 +145,8 @@ def _within_noise(case: Case, best: Layout) -> bool:
     before, after = case.figures(case.present), case.figures(best)
     gains = [b / max(1e-12, a) for b, a in zip(before, after, strict=True)]
     read, write, size = gains
-    grows = size < 1 / (1 + wishes.growth(stated=False))
-    if grows and read < worth.PROGRAM and case.wishes.objective == "balanced":
+    grows = size < 1 / (1 + goals.growth(stated=False))
+    if grows and read < worth.PROGRAM and case.goal.objective == "balanced":
         # What compresses less may be a little faster in one trial, and slower in the next.
         return True
     wanted = {
@@ -156,12 +156,12 @@ def _within_noise(case: Case, best: Layout) -> bool:
         "balanced": read >= worth.STATED
         or (size >= worth.SMALLER and read >= 1 / worth.STATED)
         or (write >= worth.STATED and read >= 1),
-    }[case.wishes.objective]
+    }[case.goal.objective]
     if not wanted:
         return True
     if case.problem.score(after) >= case.problem.score(before):
         return True
-    if case.timings and case.wishes.objective in ("read", "balanced"):
+    if case.timings and case.goal.objective in ("read", "balanced"):
         if size >= worth.SMALLER and read >= 1 / worth.STATED:
             return False
         writes_alone = all(one.pattern.writes for one in case.asked)
@@ -274,7 +274,7 @@ def fixes(target: Target, best: Layout) -> tuple[Fix, ...]:
 def _cache(case: Case) -> CacheAdvice | None:
     """Say which cache helps a reader of the file as it is, or why none does."""
     target, problem = case.target, case.problem
-    if case.wishes.reader_name == CHUNKWISE:
+    if case.goal.reader_name == CHUNKWISE:
         return None
     reads = [one.pattern for one in case.asked if not one.pattern.writes]
     if not reads:
@@ -327,7 +327,7 @@ def _open_fixes(case: Case, cache: CacheAdvice | None) -> tuple[Fix, ...]:
     if cache is not None and cache.nbytes is not None and cache.nslots is not None:
         larger = Cache(cache.nbytes, cache.nslots)
         found.append(larger_cache(target.file, target.dataset, larger, filters=target.filters))
-    if case.wishes.reader_name != CHUNKWISE:
+    if case.goal.reader_name != CHUNKWISE:
         found += natively(target.file, target.dataset, target.filters)
     return spelled(found)
 
@@ -447,7 +447,7 @@ def _beside_the_rule(case: Case, best: Layout) -> str | None:
     said = f"chunks of {format_shape(usual)}, which repack --chunk auto, inspect and fix choose"
     theirs = [one for one in case.found.ranked if one.layout.chunks == usual]
     if theirs and best != case.present and not any(map(problem.fits, theirs)):
-        nbytes, growth = min(one.nbytes for one in theirs), wishes.growth(stated=case.stated)
+        nbytes, growth = min(one.nbytes for one in theirs), goals.growth(stated=case.stated)
         return (
             f"Left out are {said}: they take about {format_size(nbytes)}, and compressed data may "
             f"grow by at most {growth:.0%} (with --objective read by any amount)."
@@ -461,7 +461,7 @@ def _beside_the_rule(case: Case, best: Layout) -> str | None:
         if times < worth.STATED or not _is_faster(case, best, other):
             return None
         kept = "inspect and fix take what was measured from now on"
-        if not case.stated or not case.wishes.is_usual:
+        if not case.stated or not case.goal.is_usual:
             kept = "chunkwise fix --advise takes what is measured"
         return (
             f"As measured, this reads {format_ratio(times)} as fast as {said} by the model; "

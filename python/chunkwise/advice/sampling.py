@@ -34,7 +34,7 @@ from chunkwise.model.seconds import Codec, Machine, Speed, parts
 from chunkwise.model.traffic import Pattern, traffic
 from chunkwise.names import HDF5_ERRORS
 
-# Of one shape, so many bytes in so many places: what a level of deflate takes a tenth of a
+# Of one shape, this many bytes in this many places: what a level of deflate takes a tenth of a
 # second for.
 PLACES: Final = 4
 _SHAPE_NBYTES: Final = 3 << 20
@@ -108,7 +108,7 @@ def corrected(codecs: Mapping[str, Codec], target: Target) -> dict[str, Codec]:
     nbytes = grid * target.chunk_nbytes
     if any(one.compresses for one in Pipeline.parse(target.filters).filters):
         if nbytes > 2 * target.nbytes:
-            # Most of what is stored is what chunks have beyond the array, which tells nothing.
+            # Most of what is stored is what chunks have beyond the array, which shows nothing.
             return dict(codecs)
         # And little of it is: one value compresses to almost nothing.
         nbytes = target.nbytes
@@ -277,8 +277,8 @@ def _codec(filters: str, tries: Sequence[_Try]) -> Codec:
 
 def _line(points: Sequence[tuple[int, float]]) -> Speed:
     """Return the seconds of a chunk and of a byte, from seconds by bytes."""
-    # The largest chunks tell of bytes, the smallest of what is left: a line through two points
-    # that were measured apart would tell of noise.
+    # The largest chunks show what bytes cost, the smallest what is left: a line through two points
+    # that were measured apart would show noise.
     small, large = min(points), max(points)
     nbyte_s = large[1] / max(1, large[0])
     return Speed(max(0.0, small[1] - small[0] * nbyte_s), nbyte_s)

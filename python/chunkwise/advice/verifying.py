@@ -93,7 +93,7 @@ class Timing:
     estimated: bool = False
 
     def of(self, reads: int) -> Timing:
-        """Return the same for one of so many reads."""
+        """Return the same for one of this many reads."""
         return Timing(
             self.median / reads,
             self.lowest / reads,
@@ -373,7 +373,7 @@ def _timing(cell: Cell, part: Part, samples: Sequence[float]) -> Timing | None:
 
 
 def _scale(part: Part, layout: Layout, one: Asked, problem: Problem) -> float:
-    """Tell how many times as long a pattern takes on the whole dataset, by the model."""
+    """Return how many times as long a pattern takes on the whole dataset, by the model."""
     pattern = one.pattern
     block = tuple(min(b, n) for b, n in zip(pattern.block, part.shape, strict=True))
     cut_pattern = replace(pattern, block=block)

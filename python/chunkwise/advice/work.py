@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from chunkwise.advice import calibration, concluding, patterns, sampling, wishes
+from chunkwise.advice import calibration, concluding, goals, patterns, sampling
 from chunkwise.advice.answer import Advice
+from chunkwise.advice.goals import Goal
 from chunkwise.advice.verifying import Part, Proof, cut, figures, measure, part_nbytes
-from chunkwise.advice.wishes import Wishes
 from chunkwise.errors import UsageError
 from chunkwise.files import answers
 from chunkwise.files.around import Surroundings
@@ -52,9 +52,9 @@ _LAST_LAYOUTS: Final = 2
 # For the best of them, this many that are like it; as many again while there is time.
 _NEIGHBOURS: Final = 2
 _REPEATS: Final = 3
-# Of what was measured, so many of the best filters are tried with other chunks.
+# Of what was measured, this many of the best filters are tried with other chunks.
 _FILTERS_EXPLORED: Final = 2
-# Measuring a layout so often takes so many times what measuring it once did, at most.
+# Measuring a layout so often takes this many times what measuring it once did, at most.
 _REPEATED: Final = 2.5
 # The budget's share for trying filters.
 _SAMPLING_SHARE: Final = 0.25
@@ -98,7 +98,7 @@ class Work:
     target: Target
     asked: tuple[patterns.Asked, ...]
     stated: bool
-    wishes: Wishes
+    goal: Goal
     begun: float
     deadline: float
     scratch: str | None
@@ -110,7 +110,7 @@ class Work:
         path: str | os.PathLike[str],
         dataset: str,
         access: Sequence[str | StatedPattern],
-        asked_for: Wishes,
+        goal: Goal,
         *,
         begun: float,
         budget_s: float,
@@ -128,7 +128,7 @@ class Work:
             Surroundings(target.file, target.dataset),
         )
         deadline = begun + budget_s
-        return cls(target, asked, bool(access), asked_for, begun, deadline, scratch, progress)
+        return cls(target, asked, bool(access), goal, begun, deadline, scratch, progress)
 
     def _say(self, text: str) -> None:
         if self.progress is not None:
@@ -153,11 +153,11 @@ class Work:
         elapsed_s = time.monotonic() - self.begun
         advice = concluding.conclude(
             concluding.Case(
-                self.target, self.asked, self.stated, self.wishes, problem, samples, found, proof,
+                self.target, self.asked, self.stated, self.goal, problem, samples, found, proof,
                 elapsed_s,
             )
         )  # fmt: skip
-        if self.stated and advice.verified and self.wishes.is_usual:
+        if self.stated and advice.verified and self.goal.is_usual:
             self._keep(advice)
         return advice
 
@@ -176,9 +176,9 @@ class Work:
     @cached_property
     def _usual(self) -> tuple[int, ...]:
         """The chunks that all others choose for these patterns, or an earlier measurement did."""
-        target, readers = self.target, self.wishes.readers
+        target, readers = self.target, self.goal.readers
         stated = [one.pattern for one in self.asked] if self.stated else []
-        if self.wishes.is_usual and (found := answers.kept_chunks(target.file, *self._question)):
+        if self.goal.is_usual and (found := answers.kept_chunks(target.file, *self._question)):
             return found
         now = Present.of(target.chunks, target.filters, target.stored_nbytes, readers)
         return suited_chunk(target.shape, target.itemsize, target.maxshape, stated, now, readers)
@@ -193,8 +193,8 @@ class Work:
         """Try filters on blocks in the shapes that are the likeliest."""
         target, usual, present = self.target, self._usual, self._present
         shapes = [present.chunks or usual, usual, shrunk(usual, target.itemsize, _SMALL_NBYTES)]
-        pipelines = wishes.pipelines(self.wishes, present, target.itemsize)
-        if wishes.plugins_may_be_used(self.wishes, present):
+        pipelines = goals.pipelines(self.goal, present, target.itemsize)
+        if goals.plugins_may_be_used(self.goal, present):
             _load_plugins()
         deadline = time.monotonic() + _SAMPLING_SHARE * max(0.0, self._left_s)
         with open_h5(target.file) as file:
@@ -226,16 +226,16 @@ class Work:
             shape=target.shape,
             itemsize=target.itemsize,
             patterns=tuple(one.pattern for one in self.asked),
-            reader=self.wishes.reader,
-            reader_name=self.wishes.reader_name,
+            reader=self.goal.reader,
+            reader_name=self.goal.reader_name,
             machine=machine,
             codecs=codecs,
             present=present,
-            objective=self.wishes.objective,
-            most_nbytes=self.wishes.most_nbytes(nbytes, stated=self.stated),
+            objective=self.goal.objective,
+            most_nbytes=self.goal.most_nbytes(nbytes, stated=self.stated),
             maxshape=target.maxshape,
             storage=calibration.storage_of(target.stored_nbytes, machine),
-            barred=wishes.barred(present),
+            barred=goals.barred(present),
             usual=self._usual,
         )
 

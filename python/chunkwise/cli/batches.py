@@ -52,7 +52,7 @@ class Unshown:
         """Print a result."""
         echo(line)
 
-    def tell(self, _: str) -> None:
+    def announce(self, _: str) -> None:
         """Say what is done next, unless it is the repack itself."""
         self._ends.check()
 
@@ -97,7 +97,7 @@ class Shown(Unshown):
             visible=bool(moment.path),
         )
 
-    def tell(self, text: str) -> None:
+    def announce(self, text: str) -> None:
         """Say what is done next, unless it is the repack itself."""
         self._ends.check()
         words = f"{self.file}{printable(text)}"[:_WORDS_WIDTH]
@@ -374,7 +374,7 @@ def do_each(
                 return watch
 
             def going_on() -> None:
-                watch.tell(f"{len(results):,} of {counted(count, 'file')}, {jobs} at a time")
+                watch.announce(f"{len(results):,} of {counted(count, 'file')}, {jobs} at a time")
 
             for result in survey(
                 batch, work, force=force, watch=at, jobs=jobs, going_on=going_on, dry_run=dry_run

@@ -17,7 +17,7 @@ from chunkwise.repacking.options import Options
 from chunkwise.verdicts import worst
 
 if TYPE_CHECKING:
-    from chunkwise.fixing.run import Wish
+    from chunkwise.fixing.run import FixRequest
     from chunkwise.repacking.folder import FileResult
 
 EXAMPLES = """\b
@@ -99,7 +99,7 @@ def command(
     For several files, a FOLDER (searched through all levels for HDF5 files) or a GLOB,
     each file is fixed separately.
     """
-    from chunkwise.fixing.run import DEFAULT_SECONDS, Wish
+    from chunkwise.fixing.run import DEFAULT_SECONDS, FixRequest
     from chunkwise.patterns import read
     from chunkwise.repacking.api import using_threads
 
@@ -111,7 +111,7 @@ def command(
             )
     if no_measure and seconds is not None:
         raise UsageError("--no-measure and --budget: give one of them")
-    wish = Wish(
+    request = FixRequest(
         read(access),
         merge,
         Options(
@@ -125,11 +125,11 @@ def command(
     )
     with using_threads(threads), ending() as ends, leaving():
         if chosen.many:
-            return _many(chosen, wish, ends)
-        return _one(chosen, wish, ends)
+            return _many(chosen, request, ends)
+        return _one(chosen, request, ends)
 
 
-def _one(chosen: batches.Chosen, wish: Wish, ends: Ending) -> int:
+def _one(chosen: batches.Chosen, request: FixRequest, ends: Ending) -> int:
     from chunkwise.fixing.folder import inspect_apart
     from chunkwise.fixing.render import lines
     from chunkwise.fixing.run import Doing, mend, plan
@@ -139,11 +139,11 @@ def _one(chosen: batches.Chosen, wish: Wish, ends: Ending) -> int:
     named = out is not None or in_place
     place = choose(file, out, in_place=in_place, force=chosen.force) if named else None
     with showing(chosen.as_json, ends) as watch:
-        do = Doing(inspect_apart, watch.tell, watch)
+        do = Doing(inspect_apart, watch.announce, watch)
         if chosen.dry_run or place is None:
-            fixed = plan(file, wish, do, place)
+            fixed = plan(file, request, do, place)
         else:
-            fixed = mend(file, place, wish, do)
+            fixed = mend(file, place, request, do)
     if chosen.as_json:
         echo_json(fixed.as_dict(), indent=2)
     else:
@@ -151,7 +151,7 @@ def _one(chosen: batches.Chosen, wish: Wish, ends: Ending) -> int:
             echo(line)
     wrote_nothing = fixed.outcome == "nothing to mend" and not chosen.dry_run
     if wrote_nothing and place and not place.in_place and place.target.exists():
-        # Whoever named it takes what lies there for this run's result.
+        # The user would take what lies there for this run's result.
         raise UsageError(
             f"{printable(place.said)} is of an earlier run, and {printable(file)} needs no other "
             "file: it was left as it was; remove it, or read the source"
@@ -159,7 +159,7 @@ def _one(chosen: batches.Chosen, wish: Wish, ends: Ending) -> int:
     return 0
 
 
-def _many(chosen: batches.Chosen, wish: Wish, ends: Ending) -> int:
+def _many(chosen: batches.Chosen, request: FixRequest, ends: Ending) -> int:
     from chunkwise.fixing.folder import work_of
     from chunkwise.fixing.render import file_line
 
@@ -169,6 +169,6 @@ def _many(chosen: batches.Chosen, wish: Wish, ends: Ending) -> int:
         del found["summary"]
         return found
 
-    work = work_of(wish, chosen.kept)
+    work = work_of(request, chosen.kept)
     results = batches.do_each(chosen, work, ends, file_line, record)
     return worst(result.exit_code for result in results)

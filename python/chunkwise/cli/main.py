@@ -83,7 +83,7 @@ class LazyGroup(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; tell a closed pipe from other errors."""
+        """Run the command; distinguish a closed pipe from other errors."""
         # Click and rich, which come next, both end the process with code 1.
         try:
             return super().invoke(ctx)
@@ -149,15 +149,15 @@ def main() -> None:
     if _of_many_ranks():
         from chunkwise.mpi.ranks import as_one_program
 
-        as_one_program(_run, _told)
+        as_one_program(_run, _exit_message)
         return
     try:
         _run()
     except BaseException as error:
-        told = _told(error)
-        if told is None:
+        exit_message = _exit_message(error)
+        if exit_message is None:
             raise
-        text, code = told
+        text, code = exit_message
         echo(text, err=True, nl=False)
         sys.exit(code)
 
@@ -186,24 +186,24 @@ def _run() -> NoReturn:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _told(error: BaseException) -> tuple[str, int] | None:
-    """Tell an expected error: what is printed, and the exit code; None for any other."""
-    found = _told_alone(error)
+def _exit_message(error: BaseException) -> tuple[str, int] | None:
+    """Return what an expected error prints, and the exit code; None for any other error."""
+    found = _message_alone(error)
     notes = "".join(f"chunkwise: {one}\n" for one in notes_of(error))
     return None if found is None else (found[0] + notes, found[1])
 
 
-def _told_alone(error: BaseException) -> tuple[str, int] | None:
-    """As `_told`, without what was noted on the error."""
+def _message_alone(error: BaseException) -> tuple[str, int] | None:
+    """As `_exit_message`, without what was noted on the error."""
     if isinstance(error, SystemExit):
         # By a signal, once a result was in place; any other is on its way out already.
         return ("", error.code) if notes_of(error) and isinstance(error.code, int) else None
     if isinstance(error, click.exceptions.Exit):
         return "", error.exit_code
     if isinstance(error, click.ClickException):
-        told = io.StringIO()
-        error.show(told)
-        return told.getvalue(), Exit.FAILED
+        text = io.StringIO()
+        error.show(text)
+        return text.getvalue(), Exit.FAILED
     if isinstance(error, ChunkwiseError):
         return f"chunkwise: {error}\n", error.exit_code
     if isinstance(error, KeyboardInterrupt | click.Abort):

@@ -13,7 +13,7 @@ from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import bar
 from chunkwise.cli.terminal import for_results
 from chunkwise.names import printable
-from chunkwise.verdicts import Exit, Verdict, worst
+from chunkwise.verdicts import Exit, FileVerdict, worst
 from chunkwise.words import counted
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Shown:
             for found in wanted:
                 echo(lint_line(path, found))
 
-    def code(self, severities: Sequence[Severity | None], verdicts: Sequence[Verdict]) -> int:
+    def code(self, severities: Sequence[Severity | None], verdicts: Sequence[FileVerdict]) -> int:
         """Return the exit code: that of the worst file, or 1 if anything is severe enough."""
         from chunkwise.inspection.folder import reaches
 

@@ -1,4 +1,4 @@
-"""How does a long command end when a signal tells it to, and how if a file cannot be written?
+"""How does a long command end when a signal arrives, and how if a file cannot be written?
 
 Python turns Ctrl-C into an exception, which is lost if it meets code that must not
 raise (a finaliser, a callback from C).  So the signal is also remembered, and code that
@@ -20,7 +20,7 @@ from chunkwise.errors import CannotWriteError, notes_of
 
 
 class Ending:
-    """Whether the command was told to end."""
+    """Whether a signal has come that ends the command."""
 
     def __init__(self) -> None:
         self._received: int | None = None
@@ -37,7 +37,7 @@ class Ending:
         self._received = number
         self.check()
 
-    def _told(self, lost: sys.UnraisableHookArgs) -> bool:
+    def _is_of_signal(self, lost: sys.UnraisableHookArgs) -> bool:
         """Whether an exception that was lost is the signal's."""
         ends = isinstance(lost.exc_value, KeyboardInterrupt | SystemExit)
         return ends and self._received is not None
@@ -57,7 +57,7 @@ def ending() -> Iterator[Ending]:
     for number in before:
         signal.signal(number, found._receive)
     hook = sys.unraisablehook
-    sys.unraisablehook = lambda lost: None if found._told(lost) else hook(lost)
+    sys.unraisablehook = lambda lost: None if found._is_of_signal(lost) else hook(lost)
     try:
         yield found
         found.check()

@@ -50,7 +50,7 @@ Exit code:
   4    a file is open for writing: try later
   130  interrupted
 """
-# Files of which the end says that a manifest lacks them; each is told with its findings.
+# Files of which the end says that a manifest lacks them; each is shown with its findings.
 _NAMED = 20
 
 
@@ -170,7 +170,7 @@ def command(
         more = "" if resume is None else "; the same command goes on"
         echo(f"chunkwise: {said}{more}", err=True)
         return Exit.INTERRUPTED
-    return code([one for one in verified if _told(one) not in known])
+    return code([one for one in verified if _findings_key(one) not in known])
 
 
 @contextmanager
@@ -181,14 +181,14 @@ def _fetched(url: str, *, as_json: bool) -> Iterator[Copied]:
 
     progress, done_nbytes = Progress(), 0
 
-    def tell(nbytes: int) -> None:
+    def add(nbytes: int) -> None:
         nonlocal done_nbytes
         done_nbytes += nbytes
 
     def begun(total_nbytes: int) -> Callable[[int], None]:
         progress.total_nbytes = total_nbytes
         progress.done_nbytes = lambda: done_nbytes
-        return tell
+        return add
 
     with ExitStack() as opened:
         with showing_bytes(progress, hidden=sys.stdout.isatty() and as_json):
@@ -264,7 +264,7 @@ def _verify(
                     echo_json(result.verified.as_dict(), indent=None if many else 2)
                 elif (
                     as_text
-                    and _told(result.verified) not in known
+                    and _findings_key(result.verified) not in known
                     and says_anything(result.verified, alone=not many)
                 ):
                     for line in file_lines(result.verified):
@@ -274,7 +274,7 @@ def _verify(
     return found, True
 
 
-def _told(verified: Verified) -> tuple[str, frozenset[str]]:
+def _findings_key(verified: Verified) -> tuple[str, frozenset[str]]:
     """Return a file with its damages, to compare with an earlier run; nothing if it is sound."""
     wrong = {f"{one.kind} {one.path} {one.origin}" for one in verified.damages}
     wrong |= {f"{one.verdict} {one.path}" for one in verified.notes if one.verdict.exit}
@@ -286,7 +286,7 @@ def _known(baseline: str | None) -> set[tuple[str, frozenset[str]]]:
     from chunkwise.verifying.records import Verified
 
     try:
-        return {_told(Verified.from_dict(one)) for one in batches.read_baseline(baseline)}
+        return {_findings_key(Verified.from_dict(one)) for one in batches.read_baseline(baseline)}
     except (KeyError, TypeError, ValueError):
         raise UsageError(
             f"--baseline {printable(str(baseline))}: is not what 'chunkwise verify' prints with "
@@ -295,7 +295,7 @@ def _known(baseline: str | None) -> set[tuple[str, frozenset[str]]]:
 
 
 def _digest(manifest: str | None) -> str | None:
-    """Tell one manifest from others."""
+    """Identify a manifest."""
     if manifest is None:
         return None
     import hashlib

@@ -179,7 +179,7 @@ def write_arrays(
 
     pieces = array_pieces(together) if together else ()
     done.blocks, done.again = write_pieces(
-        claim, pieces, scheduler, in_flight=in_flight, tell=lambda piece: tally.add(piece.nbytes)
+        claim, pieces, scheduler, in_flight=in_flight, report=lambda piece: tally.add(piece.nbytes)
     )
 
 

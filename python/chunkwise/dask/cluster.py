@@ -189,7 +189,7 @@ class Cluster:
     said: str  # The file's name in messages
     # Blocks in work at a time; None for one more a worker than it has threads.
     in_flight: int | None = None
-    tell: Callable[[Piece], None] = lambda _: None  # Called with each piece that is written
+    report: Callable[[Piece], None] = lambda _: None  # Called with each piece that is written
     again: int = 0  # Blocks that were computed once more, and then were of other bytes
     _token: str = field(default_factory=token)
     _events: queue.SimpleQueue[tuple[int, Future[Any]]] = field(default_factory=queue.SimpleQueue)
@@ -211,7 +211,7 @@ class Cluster:
             for piece in self._written(left):
                 if id(piece) not in written:
                     written.add(id(piece))
-                    self.tell(piece)
+                    self.report(piece)
                     yield piece
             lost = self._sync()
             if not lost:

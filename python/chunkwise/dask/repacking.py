@@ -158,7 +158,7 @@ class _Workers(Executor):
         total = sum(step.source.nbytes for step in steps)
         done: dict[str, int] = {}
 
-        def tell(piece: Piece) -> None:
+        def report(piece: Piece) -> None:
             name = piece.target.name
             done[name] = done.get(name, 0) + piece.nbytes
             of = piece.target.nbytes
@@ -176,7 +176,7 @@ class _Workers(Executor):
                 (piece for step, _, target in made for piece in self._pieces(step, target)),
                 self.scheduler,
                 in_flight=self.in_flight,
-                tell=tell,
+                report=report,
             )
             return [
                 replace(
@@ -186,7 +186,7 @@ class _Workers(Executor):
                 for step, dataset, _ in made
             ]
 
-    def sharing(self, claim: Claim, memory_nbytes: int, tell: Callable[[int], None]) -> Sharing:
+    def sharing(self, claim: Claim, memory_nbytes: int, report: Callable[[int], None]) -> Sharing:
         """Return what lets workers compare the result with the source, too."""
         del memory_nbytes
 
@@ -194,7 +194,7 @@ class _Workers(Executor):
             each = [what.part(number, len(what.pieces)).run for number in range(len(what.pieces))]
             done = run_tasks(self.scheduler, each, "chunkwise-verify", claim.place.said)
             for piece, _ in zip(what.pieces, done, strict=True):
-                tell(piece.nbytes)
+                report(piece.nbytes)
 
         return Sharing(4 * self.tasks(), self.task_nbytes, compare)
 

@@ -250,7 +250,7 @@ def _write_run(descriptor: int, run: list[bytes], begin: int) -> None:
 @contextlib.contextmanager
 def _lasting(where: Where) -> Iterator[int | None]:
     """Open the file, and keep its term from ending until then; None if it has ended."""
-    # Whoever ends a term waits for those who write.
+    # The end of a term waits for those who write.
     descriptor = os.open(where.path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         with contextlib.suppress(OSError):  # A file system without locks.

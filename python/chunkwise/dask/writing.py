@@ -107,7 +107,7 @@ class Local:
     kind: Literal["threads", "sync"]  # Dask's scheduler
     descriptor: int  # Of the file
     # Called with each piece that is written, by any thread.
-    tell: Callable[[Piece], None] = lambda _: None
+    report: Callable[[Piece], None] = lambda _: None
     again: int = 0
     _held: int = field(init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -144,7 +144,7 @@ class Local:
             write_at(descriptor, encoded.chunks, addresses)
         finally:
             os.close(descriptor)
-        self.tell(piece)
+        self.report(piece)
 
     def stop(self) -> None:
         """Let nothing more be written."""
@@ -221,18 +221,18 @@ def write_pieces(
     scheduler: Scheduler,
     *,
     in_flight: int | None = None,
-    tell: Callable[[Piece], None] = lambda _: None,
+    report: Callable[[Piece], None] = lambda _: None,
 ) -> tuple[int, int]:
     """Write pieces of the datasets of an open index."""
     with ExitStack() as stack:
         runner: Cluster | Local
         if isinstance(scheduler, str):
             descriptor = stack.enter_context(opened(claim, "r+"))
-            runner = Local(scheduler, descriptor, tell)
+            runner = Local(scheduler, descriptor, report)
         else:
             lease = Lease(claim)
             stack.callback(lease.close)
-            runner = Cluster(scheduler, lease, claim.place.said, in_flight, tell)
+            runner = Cluster(scheduler, lease, claim.place.said, in_flight, report)
             stack.callback(lease.end)
         stack.callback(runner.stop)
         blocks = 0

@@ -107,7 +107,7 @@ def keep_samples(
 
 
 def _key(file: str | os.PathLike[str]) -> str | None:
-    """Name a file as it is; None for what is no local file, of which nobody tells a change."""
+    """Name a file as it is; None for what is no local file, of which no change is noticed."""
     try:
         status = Path(file).stat()
     except (OSError, ValueError):

@@ -18,7 +18,7 @@ from chunkwise.names import HDF5_ERRORS
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What lies around a dataset; the file is opened when something is asked."""
+    """What lies around a dataset; the file is opened when it is needed."""
 
     file: str | os.PathLike[str] | h5py.File  # The file, or one that is open
     dataset: str  # The dataset's path

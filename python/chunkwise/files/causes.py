@@ -31,7 +31,7 @@ from chunkwise.errors import (
 from chunkwise.files.filters import missing_filter, named
 from chunkwise.files.superblock import exceeds_stated_end
 from chunkwise.names import HDF5_ERRORS, WIDE_LENGTHS, decode_name, hdf5_reason, printable
-from chunkwise.verdicts import Verdict
+from chunkwise.verdicts import FileVerdict
 
 # What no sound file gives (H5E descriptions of 1.10 to 2.0).
 _PROOF: Final = re.compile(
@@ -79,7 +79,7 @@ _HEADER: Final = b"OHDR"
 class Cause:
     """Why HDF5 refuses something."""
 
-    verdict: Verdict
+    verdict: FileVerdict
     reason: str  # What is certain
     supposed: str  # What may be behind it, and what helps
 
@@ -100,11 +100,11 @@ class Cause:
         return like(_ERRORS[self.verdict], error)(f"{where}: {self}")
 
 
-_ERRORS: Final[dict[Verdict, type[ChunkwiseError]]] = {
-    Verdict.DAMAGED: CorruptDataError,
-    Verdict.UNJUDGED: CannotJudgeError,
-    Verdict.BUSY: BusyError,
-    Verdict.FAILED: FileFormatError,
+_ERRORS: Final[dict[FileVerdict, type[ChunkwiseError]]] = {
+    FileVerdict.DAMAGED: CorruptDataError,
+    FileVerdict.UNJUDGED: CannotJudgeError,
+    FileVerdict.BUSY: BusyError,
+    FileVerdict.FAILED: FileFormatError,
 }
 
 
@@ -117,7 +117,7 @@ class AlreadyOpen(Cause):
 
 
 CRASHES: Final = Cause(
-    Verdict.UNJUDGED,
+    FileVerdict.UNJUDGED,
     "libhdf5 crashes on it",
     "that proves no damage: another version of HDF5 may read it",
 )
@@ -139,57 +139,59 @@ def cause_of(
     number = number or (int(found[1]) if found else None)
     if number == errno.EAGAIN or _LOCKED.search(low):
         return Cause(
-            Verdict.BUSY,
+            FileVerdict.BUSY,
             f"{reason}; another program has it open for writing",
             "close it there, or if there is none, set HDF5_USE_FILE_LOCKING=FALSE",
         )
     if _FLAGS.search(low):
         return AlreadyOpen(
-            Verdict.FAILED,
+            FileVerdict.FAILED,
             f"this process has the file open in another way ({reason})",
             "close it there, or open it with the same options",
         )
     if _ELSEWHERE.search(low):
         return Cause(
-            Verdict.UNJUDGED,
+            FileVerdict.UNJUDGED,
             f"an external file with its data cannot be read ({reason})",
             "`chunkwise inspect` names it; HDF5_EXTFILE_PREFIX says in which folder it is",
         )
     if _FILTER.search(low):
         return Cause(
-            Verdict.UNJUDGED,
+            FileVerdict.UNJUDGED,
             f"HDF5 {version} lacks a filter for it ({reason})",
             "`chunkwise inspect` says which, and who brings it",
         )
     for words, needs_checksum, helps in _STRICTER:
         if words.search(low) and (checked or not needs_checksum):
-            return Cause(Verdict.UNJUDGED, f"HDF5 {version} refuses it ({reason})", helps)
+            return Cause(FileVerdict.UNJUDGED, f"HDF5 {version} refuses it ({reason})", helps)
     refused = f"HDF5 {version} cannot {verb} it: {reason}"
     if path is not None and not _WRONG_BYTES.search(low) and exceeds_stated_end(path):
         return Cause(
-            Verdict.UNJUDGED,
+            FileVerdict.UNJUDGED,
             f"{refused}; the file goes on beyond the end that its superblock states, and HDF5 "
             "refuses what lies there",
             "`chunkwise verify` says whether the file is sound; then `chunkwise repack` makes a "
             "copy that opens",
         )
     if _PROOF.search(low):
-        return Cause(Verdict.DAMAGED, refused, "the file is damaged: fetch it again or restore it")
+        return Cause(
+            FileVerdict.DAMAGED, refused, "the file is damaged: fetch it again or restore it"
+        )
     if number:
-        return Cause(Verdict.FAILED, f"{refused} ({os.strerror(number)})", "check the disk")
+        return Cause(FileVerdict.FAILED, f"{refused} ({os.strerror(number)})", "check the disk")
     if checked:
         return Cause(
-            Verdict.UNJUDGED,
+            FileVerdict.UNJUDGED,
             f"{refused}, though its checksum is right",
             "another version of HDF5 may read it",
         )
     if _REFUSAL.search(low):
         return Cause(
-            Verdict.UNJUDGED,
+            FileVerdict.UNJUDGED,
             refused,
             "it was written by a newer HDF5, or is damaged: try a newer one",
         )
-    return Cause(Verdict.DAMAGED, refused, "the file is damaged: fetch it again or restore it")
+    return Cause(FileVerdict.DAMAGED, refused, "the file is damaged: fetch it again or restore it")
 
 
 def unreadable(where: str, reason: str, dataset_id: int | None = None) -> ChunkwiseError:
@@ -232,7 +234,7 @@ def cause_of_values(
     """Say what an error of libhdf5's proves of the values of a dataset."""
     missing = missing_filter(properties)
     if missing is not None:
-        return Cause(Verdict.UNJUDGED, "a filter is missing", missing)
+        return Cause(FileVerdict.UNJUDGED, "a filter is missing", missing)
     cause = cause_of(error, checked=False, verb="read", path=path)
     codes = [properties.get_filter(i)[0] for i in range(properties.get_nfilters())]
     # For filters that the engine undoes, too, every version of their bytes is known.
@@ -242,23 +244,23 @@ def cause_of_values(
         return cause
     reason = error if isinstance(error, str) else hdf5_reason(error)
     return Cause(
-        Verdict.UNJUDGED,
+        FileVerdict.UNJUDGED,
         f"{plugins} fails on it ({reason})",
         "another version of the filter wrote it, or its bytes are wrong: try that version",
     )
 
 
-def verdict_of(error: BaseException) -> Verdict:
+def verdict_of(error: BaseException) -> FileVerdict:
     """Return what an exception says of the file at work."""
     if isinstance(error, ChunkwiseError):
-        return next(one for one in Verdict if one.exit == error.exit_code)
+        return next(one for one in FileVerdict if one.exit == error.exit_code)
     if isinstance(error, MemoryError):
-        return Verdict.UNJUDGED
+        return FileVerdict.UNJUDGED
     return cause_of(error, checked=False).verdict
 
 
 def is_checked(file: h5f.FileID) -> bool:
-    """Tell whether all metadata of a file has checksums (superblock 2 and 3)."""
+    """Return whether all metadata of a file has checksums (superblock 2 and 3)."""
     try:
         version: int = h5i.get_file_id(file).get_create_plist().get_version()[0]
     except HDF5_ERRORS:
@@ -267,7 +269,7 @@ def is_checked(file: h5f.FileID) -> bool:
 
 
 def has_checksum(identifier: Any) -> bool:
-    """Tell whether the header of an open object has a checksum (version 2)."""
+    """Return whether the header of an open object has a checksum (version 2)."""
     try:
         address: int = h5g.get_objinfo(identifier).objno[0]
         return is_checked(identifier) or _is_header(h5i.get_file_id(identifier), address)
@@ -276,7 +278,7 @@ def has_checksum(identifier: Any) -> bool:
 
 
 def is_header_checked(group: Any, name: bytes) -> bool:
-    """Tell whether the header that a hard link leads to has a checksum."""
+    """Return whether the header that a hard link leads to has a checksum."""
     try:
         if is_checked(group):
             return True

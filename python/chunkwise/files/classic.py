@@ -91,7 +91,7 @@ class Header:
 
 
 def classic_end(path: Path) -> int | None:
-    """Return the bytes that a netCDF-3 file has at least; None if its header does not tell."""
+    """Return the bytes that a netCDF-3 file has at least; None if its header does not say."""
     try:
         return read_header(path).end
     except UnknownHeaderError:

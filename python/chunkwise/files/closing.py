@@ -1,4 +1,4 @@
-"""Who is asked when h5py closes or flushes a file, or copies an object?
+"""What runs when h5py closes or flushes a file, or copies an object?
 
 Methods of `h5py.File` and `h5py.Group` are replaced only here.  Both the writer's pending data and
 the data kept for reading need this, each as long as there is some.
@@ -18,15 +18,15 @@ Around = Callable[[h5py.File, bool, Callable[[], Any]], Any]
 
 _METHODS = ("close", "flush", "__exit__")
 
-_asked: list[Around] = []
+_arounds: list[Around] = []
 _installed: dict[str, Any] = {}
 
 
 def ask(around: Around) -> None:
-    """Make h5py's files ask before they are closed or flushed."""
+    """Call `around` whenever h5py closes or flushes a file."""
     with phil:
-        if around not in _asked:
-            _asked.append(around)
+        if around not in _arounds:
+            _arounds.append(around)
         if not _installed:
             for name in _METHODS:
                 _installed[name] = _asking(getattr(h5py.File, name), name != "flush")
@@ -34,21 +34,21 @@ def ask(around: Around) -> None:
 
 
 def ask_no_more(around: Around) -> None:
-    """Undo `ask`; h5py's methods are its own again once nobody is asked."""
+    """Undo `ask`; h5py's methods are its own again once nothing is called."""
     with phil:
-        if around in _asked:
-            _asked.remove(around)
+        if around in _arounds:
+            _arounds.remove(around)
         ours = all(vars(h5py.File).get(name) is made for name, made in _installed.items())
         # Patches that others put on top of them stay, and call them.
-        if not _asked and ours:
+        if not _arounds and ours:
             for name, made in _installed.items():
                 setattr(h5py.File, name, made.__wrapped__)
             _installed.clear()
 
 
-def is_asked() -> bool:
-    """Whether anybody is asked."""
-    return bool(_asked)
+def is_wrapped() -> bool:
+    """Whether anything is called."""
+    return bool(_arounds)
 
 
 def ask_before_copies(settle: Callable[[], None]) -> None:
@@ -68,7 +68,7 @@ def _asking(original: Callable[..., Any], closes: bool) -> Callable[..., Any]:
     @wraps(original)
     def method(file: h5py.File, *args: Any) -> Any:
         call: Callable[[], Any] = partial(original, file, *args)
-        for around in tuple(_asked):
+        for around in tuple(_arounds):
             call = partial(around, file, closes, call)
         return call()
 

@@ -4,8 +4,8 @@ Each dimension is a dimension scale of HDF5.  Which scales stand for those of a 
 asks in this order: the numbers of dimensions that it wrote on the variable itself
 (``_Netcdf4Coordinates``); a scale, which is its own first dimension; the scales that are attached.
 
-A reader says what HDF5 has of each dataset (`Stored`), by libhdf5 (`stored_of`) or by the bytes of
-the file; nobody else knows what that means.
+A reader says what HDF5 has of each dataset (`DimensionFacts`), by libhdf5 (`stored_of`) or by the
+bytes of the file; nobody else knows what that means.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _REFERENCES: Final = h5py.vlen_dtype(h5py.ref_dtype)
 _MEMORY_TYPE: Final = h5t.py_create(_REFERENCES)
 
 
-class Stored(NamedTuple):
+class DimensionFacts(NamedTuple):
     """What HDF5 has of a dataset that bears on dimensions."""
 
     name: str  # In its group
@@ -66,12 +66,12 @@ class Stored(NamedTuple):
 class Members:
     """The datasets of a group, in their order."""
 
-    def __init__(self, datasets: Iterable[Stored]) -> None:
+    def __init__(self, datasets: Iterable[DimensionFacts]) -> None:
         self.datasets = tuple(datasets)
         scales = [one for one in self.datasets if one.is_scale and one.shape]
         # Where HDF5 does not say where one is, nothing leads to it.
         placed = (one for one in scales if one.address is not None)
-        self.scales: dict[Hashable, Stored] = {one.address: one for one in placed}
+        self.scales: dict[Hashable, DimensionFacts] = {one.address: one for one in placed}
         self.numbered = {one.number: one for one in reversed(scales) if one.number is not None}
 
 
@@ -80,16 +80,18 @@ class Visible:
 
     def __init__(self, above: Iterable[Members]) -> None:
         # From the root group on: of two with one number, the nearer counts.
-        self.scales: dict[Hashable, Stored] = {}
-        self.numbered: dict[int, Stored] = {}
+        self.scales: dict[Hashable, DimensionFacts] = {}
+        self.numbered: dict[int, DimensionFacts] = {}
         for each in above:
             self.scales |= each.scales
             self.numbered |= each.numbered
 
 
 def scales_of(
-    one: Stored, visible: Visible, elsewhere: Mapping[Hashable, Stored] = MappingProxyType({})
-) -> Sequence[Stored | None]:
+    one: DimensionFacts,
+    visible: Visible,
+    elsewhere: Mapping[Hashable, DimensionFacts] = MappingProxyType({}),
+) -> Sequence[DimensionFacts | None]:
     """Give the scale of each dimension of a dataset; None where there is none."""
     # Scales in other groups are no dimensions that netCDF shows there; those of `elsewhere` count
     # all the same.
@@ -115,7 +117,7 @@ class Named(NamedTuple):
 
 def all_named(entries: Sequence[Entry]) -> dict[str, Named]:
     """Name the dimensions of all variables of a file, by paths."""
-    groups: dict[str, list[Stored]] = {
+    groups: dict[str, list[DimensionFacts]] = {
         one.path.rstrip("/"): [] for one in entries if one.kind == "group"
     }
     for entry in entries:
@@ -124,7 +126,7 @@ def all_named(entries: Sequence[Entry]) -> dict[str, Named]:
             groups[group].append(stored_of(name, entry.identifier, entry.address))
     members = {path: Members(datasets) for path, datasets in groups.items()}
     everywhere = {at: one for each in members.values() for at, one in each.scales.items()}
-    scales: dict[str, tuple[Stored, Sequence[Stored | None]]] = {}
+    scales: dict[str, tuple[DimensionFacts, Sequence[DimensionFacts | None]]] = {}
     for path, each in members.items():
         steps = path.split("/")
         above = ("/".join(steps[:depth]) for depth in range(1, len(steps) + 1))
@@ -153,7 +155,7 @@ def all_named(entries: Sequence[Entry]) -> dict[str, Named]:
 
 def _all_names(
     members: Mapping[str, Members],
-    scales: Mapping[str, tuple[Stored, Sequence[Stored | None]]],
+    scales: Mapping[str, tuple[DimensionFacts, Sequence[DimensionFacts | None]]],
 ) -> dict[str, tuple[str, ...]]:
     """Name all dimensions: those without a scale as netCDF-C does, the deepest group first."""
     # It takes the first dimension of a group that is as long and has no place in the variable yet,
@@ -198,11 +200,11 @@ def _deepest_first(groups: Iterable[str]) -> Iterator[str]:
 # --- what libhdf5 says ----------------------------------------------------------------
 
 
-def stored_of(name: str, dataset: h5d.DatasetID, address: Hashable) -> Stored:
+def stored_of(name: str, dataset: h5d.DatasetID, address: Hashable) -> DimensionFacts:
     """Say what libhdf5 has of a dataset; what it cannot read is as if it were not there."""
     shape, grows = _extent(dataset)
     scale = is_scale(dataset)
-    return Stored(
+    return DimensionFacts(
         name,
         address,
         shape,
@@ -216,7 +218,7 @@ def stored_of(name: str, dataset: h5d.DatasetID, address: Hashable) -> Stored:
 
 
 def is_scale(dataset: h5d.DatasetID) -> bool:
-    """Tell whether a dataset is itself a dimension scale."""
+    """Return whether a dataset is itself a dimension scale."""
     # As H5DSis_scale, which trusts the length of a damaged attribute, and may end the process.
     try:
         if not h5a.exists(dataset, _CLASS):

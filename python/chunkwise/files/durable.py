@@ -69,7 +69,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def free_nbytes(folder: str | os.PathLike[str]) -> int:
-    """Return the free bytes on a folder's file system; `sys.maxsize` if it does not tell."""
+    """Return the free bytes on a folder's file system; `sys.maxsize` if it does not say."""
     # Some FUSE and network mounts state a size of 0 bytes, of which 0 are free.
     usage = shutil.disk_usage(folder)
     return usage.free if usage.total else sys.maxsize

@@ -107,7 +107,7 @@ Hdf5plugin = Literal["absent", "without it", "not imported", "imported"]
 
 
 def is_available(code: int) -> bool:
-    """Tell whether libhdf5 has a filter, once the packages that bring it are imported."""
+    """Return whether libhdf5 has a filter, once the packages that bring it are imported."""
     if h5z.filter_avail(code):
         return True
     modules = ["hdf5plugin"] if code in IN_HDF5PLUGIN else []
@@ -119,7 +119,7 @@ def is_available(code: int) -> bool:
 
 
 def bring_filters(properties: h5p.PropDCID) -> bool:
-    """Import what brings a dataset's missing filters; tell if that helped."""
+    """Import what brings a dataset's missing filters; return whether that helped."""
     codes = [properties.get_filter(i)[0] for i in range(properties.get_nfilters())]
     missing = [code for code in codes if not h5z.filter_avail(code)]
     return bool(missing) and all(map(is_available, missing))
@@ -189,12 +189,12 @@ def rare(code: int) -> str:
 
 
 def plugins_load() -> bool:
-    """Tell whether the environment lets libhdf5 load plugins."""
+    """Return whether the environment lets libhdf5 load plugins."""
     return os.environ.get("HDF5_PLUGIN_PRELOAD") != _NO_PLUGIN
 
 
 def find_hdf5plugin(code: int) -> Hdf5plugin:
-    """Tell whether hdf5plugin is installed, brings a filter, and is imported."""
+    """Return whether hdf5plugin is installed, brings a filter, and is imported."""
     stem = IN_HDF5PLUGIN.get(code)
     try:
         spec = importlib.util.find_spec("hdf5plugin")

@@ -69,5 +69,5 @@ def what_it_is(path: Path, head: bytes) -> str:
 
 
 def is_zarr(path: Path) -> bool:
-    """Tell whether a directory is a Zarr store (version 2 or 3)."""
+    """Return whether a directory is a Zarr store (version 2 or 3)."""
     return any((path / name).is_file() for name in _ZARR_FILES)

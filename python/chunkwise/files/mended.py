@@ -158,7 +158,7 @@ _EMPTY_GROUP: Final = _EMPTY + _checksum(_EMPTY)
 
 
 def has_lost_root(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a copy of a file has been given an empty root group."""
+    """Return whether a copy of a file has been given an empty root group."""
     with Path(path).open("rb") as stream:
         nbytes = stream.seek(0, os.SEEK_END)
         stream.seek(max(0, nbytes - len(_EMPTY_GROUP)))
@@ -188,7 +188,7 @@ def _opened(path: str | os.PathLike[str], *patches: Patch) -> int:
 
 
 def _opens(path: str | os.PathLike[str], address: int, *patches: Patch) -> bool:
-    """Tell whether libhdf5 opens the object at an address."""
+    """Return whether libhdf5 opens the object at an address."""
     try:
         with open_patched(path, *patches) as file:
             return open_at(file.id, address) is not None

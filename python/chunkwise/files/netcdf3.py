@@ -26,7 +26,7 @@ _SLAB_NBYTES: Final = 64 << 20
 
 
 def is_netcdf3(path: str | os.PathLike[str]) -> bool:
-    """Tell a netCDF-3 file by its first bytes; False also if it cannot be read."""
+    """Recognize a netCDF-3 file by its first bytes; False also if it cannot be read."""
     try:
         with Path(path).open("rb") as stream:
             return stream.read(4) in _MAGIC

@@ -42,7 +42,7 @@ Kind = Literal[
     "unreadable",
 ]
 
-# What tells an object from all others in the files that are open (H5G_stat_t): its
+# What identifies an object among all in the files that are open (H5G_stat_t): its
 # file's number and where it lies in there, in two halves each.
 Address = tuple[int, ...]
 
@@ -52,13 +52,13 @@ _LONGEST_NAME: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One name met in the walk."""
+    """One name of the walk."""
 
     # Absolute path of the link, as `decode_name` gives it; for an object that no link leads to,
     # what it is called.
     path: str
     depth: int  # Number of groups above it; the root group has 0
-    # What the link leads to, or for ``hard_link`` (a second name of an object already met) and the
+    # What the link leads to, or for ``hard_link`` (a second name of an object seen before) and the
     # soft, external and user-defined links, what it is.
     kind: Kind
     identifier: Any = None  # The open h5py low-level object, for groups, datasets and named types
@@ -94,24 +94,24 @@ def walk(
         cause = cause_of(error, checked=is_checked(top.id))
         yield Entry(path, 0, "unreadable", reason=hdf5_reason(error), cause=cause)
         return
-    met = _Unlinked(root.identifier, avoid) if references and is_file else None
+    unlinked = _Unlinked(root.identifier, avoid) if references and is_file else None
     seen: dict[Address | None, str] = {}
-    yield from _below(root, seen, avoid, met)
-    if met is not None:
-        for entry in met:
-            yield from _below(entry, seen, avoid, met)
+    yield from _below(root, seen, avoid, unlinked)
+    if unlinked is not None:
+        for entry in unlinked:
+            yield from _below(entry, seen, avoid, unlinked)
 
 
 def _below(
     top: Entry,
     seen: dict[Address | None, str],
     avoid: Collection[int],
-    met: _Unlinked | None,
+    unlinked: _Unlinked | None,
 ) -> Iterator[Entry]:
     """Visit an object and everything below it that was not `seen`."""
     yield top
-    if met is not None:
-        met.note(top)
+    if unlinked is not None:
+        unlinked.note(top)
     seen[top.address] = top.path
     if top.kind != "group":
         return
@@ -135,8 +135,8 @@ def _below(
             if entry.kind == "group" or entry.names > 1:
                 seen[entry.address] = entry.path
         yield entry
-        if met is not None:
-            met.note(entry)
+        if unlinked is not None:
+            unlinked.note(entry)
         if entry.kind == "group":
             pending.append(_members(entry.identifier, entry.path, entry.depth + 1, avoid))
 
@@ -321,7 +321,7 @@ def _member(
 
 
 def address_of(identifier: Any) -> Address:
-    """Tell where an open object lies: the same for each of its names (H5Gget_objinfo)."""
+    """Return where an open object lies: the same for each of its names (H5Gget_objinfo)."""
     info = h5g.get_objinfo(identifier)
     return (*info.fileno, *info.objno)
 
@@ -332,7 +332,7 @@ def header_address(address: Address) -> int:
 
 
 def address_at(number: tuple[int, ...], at: int) -> Address:
-    """Give what `address_of` tells of an object, by libhdf5's number of its file."""
+    """Give what `address_of` says of an object, by libhdf5's number of its file."""
     return (*number, at & _LONG, at >> _LONG.bit_length())
 
 
@@ -364,12 +364,12 @@ def attribute_names(identifier: Any, *, created: bool = False) -> list[bytes]:
 
 
 def names_of(identifier: Any) -> int:
-    """Tell how many names an open object has, by its own count."""
+    """Return how many names an open object has, by its own count."""
     return int(h5g.get_objinfo(identifier).nlink)
 
 
 def _opened(path: str, depth: int, identifier: Any) -> Entry:
-    # Not h5o.get_info: it reads a whole chunk index to tell its size, and where that is
+    # Not h5o.get_info: it reads a whole chunk index to know its size, and where that is
     # damaged it can end the process (HDF5 2.0).
     info = h5g.get_objinfo(identifier)
     kind: Kind = "named_type"

@@ -195,7 +195,7 @@ def largest(file: h5py.File) -> h5py.Dataset:
 
 
 def has_variable_length(datatype: h5t.TypeID) -> bool:
-    """Tell whether elements hold their values elsewhere, on the file's heap."""
+    """Return whether elements hold their values elsewhere, on the file's heap."""
     # True for variable-length sequences and strings, and for compounds and arrays with such a
     # member.
     if isinstance(datatype, h5t.TypeVlenID):
@@ -211,7 +211,7 @@ def has_variable_length(datatype: h5t.TypeID) -> bool:
 
 
 def is_plain(datatype: h5t.TypeID) -> bool:
-    """Tell whether stored bytes of a type mean the same in every file."""
+    """Return whether stored bytes of a type mean the same in every file."""
     # False for what has variable length, and for references.
     return not has_variable_length(datatype) and not datatype.detect_class(h5t.REFERENCE)
 
@@ -335,7 +335,7 @@ def _not_closed(path: Path, written: bool | None) -> str:
 
 
 def _has_link(parent: Any, name: bytes) -> bool:
-    """Tell whether an object is a group with a link of that name."""
+    """Return whether an object is a group with a link of that name."""
     if not isinstance(parent, h5g.GroupID | h5py.h5f.FileID):
         return False
     # Python's bytes may hold a NUL, at which HDF5 would end the name.
@@ -407,7 +407,7 @@ def _contents(group: h5py.Group, path: str) -> str:
 
 
 def _dataset_names(group: h5py.Group, path: str) -> list[str]:
-    """List the names that may be asked for, soft and external links included."""
+    """List the names that may be opened, soft and external links included."""
     names: dict[str, None] = {}
     for entry in islice(walk(group, path, references=False), _NAMES_SEARCHED):
         if entry.kind in ("dataset", "soft_link", "external_link") or entry.target in names:

@@ -150,7 +150,7 @@ def _refused(where: str, error: Exception) -> ChunkwiseError:
 
 
 def is_read_only(error: BaseException) -> bool:
-    """Tell whether HDF5 refuses a change since the file is open only for reading."""
+    """Return whether HDF5 refuses a change since the file is open only for reading."""
     return "no write intent" in str(error)
 
 

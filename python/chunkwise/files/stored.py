@@ -38,7 +38,7 @@ def stored_nbytes(dataset: Any) -> int:
 
 
 def has_long_index(dataset: Any) -> bool:
-    """Tell whether the index of a chunked dataset may take libhdf5 long to go through."""
+    """Return whether the index of a chunked dataset may take libhdf5 long to go through."""
     # What counts are the chunks that it may have room for, written or not.
     space = dataset.get_space()
     if space.get_simple_extent_type() != h5s.SIMPLE:
@@ -62,7 +62,7 @@ def data_end(dataset: Any) -> int:
 
 
 def can_be_had(dcpl: h5p.PropDCID, datatype: h5t.TypeID) -> bool:
-    """Tell whether h5py gives the fill value without harm to the process."""
+    """Return whether h5py gives the fill value without harm to the process."""
     # It frees memory twice that a value of variable length leads to, unless it is a string by
     # itself: the process ends, then or later.
     if dcpl.fill_value_defined() != h5d.FILL_VALUE_USER_DEFINED:

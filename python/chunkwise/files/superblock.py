@@ -25,7 +25,7 @@ def read_superblock(path: str | os.PathLike[str]) -> _native.Superblock | None:
 
 
 def exceeds_stated_end(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a file is longer than it states, by a superblock that nothing disproves."""
+    """Return whether a file is longer than it states, by a superblock that nothing disproves."""
     superblock = read_superblock(path)
     if superblock is None or superblock.flags:
         return False

@@ -206,7 +206,7 @@ def open_unclosed(path: str | os.PathLike[str]) -> h5py.File | None:
 
 
 def is_unclosed(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a file has the mark of a writer, for which libhdf5 refuses it."""
+    """Return whether a file has the mark of a writer, for which libhdf5 refuses it."""
     superblock = read_superblock(path)
     return superblock is not None and bool(superblock.flags)
 
@@ -231,7 +231,7 @@ def copy_patched(
 
 
 def _is_locked(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a writer holds the lock that libhdf5 takes (flock, exclusive)."""
+    """Return whether a writer holds the lock that libhdf5 takes (flock, exclusive)."""
     with Path(path).open("rb") as stream:
         try:
             system.lock(stream.fileno(), shared=True)

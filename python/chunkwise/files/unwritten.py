@@ -163,7 +163,7 @@ def _abandon(identifier: h5d.DatasetID) -> None:
 
 @functools.cache
 def _watch() -> None:
-    """Be asked before h5py closes a file."""
+    """Be called before h5py closes a file."""
     system.after_fork_in_child(_forget)
     closing.ask(_close)
 

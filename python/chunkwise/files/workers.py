@@ -1,8 +1,8 @@
 """How do several processes work on many files, and end cleanly?
 
-`contained`'s children only read, and may be killed at any moment.  These write: told to end,
-each first removes its half-written file.  They are started afresh, not forked, because each reads
-and writes with its own threads.
+`contained`'s children only read, and may be killed at any moment.  These write: before a
+signal ends them, each removes its half-written file.  They are started afresh, not forked, because
+each reads and writes with its own threads.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from chunkwise.files.contained import Outcome
 Key = TypeVar("Key")
 Result = TypeVar("Result")
 
-# How often the caller is asked whether to go on.
+# How often the caller may end the work.
 _TICK_S: Final = 0.2
 # Seconds for a worker to remove its half-written file.
 _PATIENCE_S: Final = 30.0
 
-# The signal that this process was told to end by; 0 for none.  In workers alone.
-_told: int = 0
+# The signal that ended this process's work; 0 for none.  In workers alone.
+_end_signal: int = 0
 
 
 def check_ended(*_: object) -> None:
-    """Raise SystemExit in a worker that was told to end."""
+    """Raise SystemExit in a worker that is to end."""
     # A signal that became an exception wherever it came would meet work that makes a file and has
-    # not noted it yet, or removes one.  So it is remembered, and whoever works step by step asks
+    # not noted it yet, or removes one.  So it is remembered, and work of several steps asks
     # between two steps.
-    if _told:
-        raise SystemExit(128 + _told)
+    if _end_signal:
+        raise SystemExit(128 + _end_signal)
 
 
 @dataclass
@@ -100,7 +100,7 @@ def _started(setup: Callable[[], object] | None) -> _Worker[Any]:
 
 
 def _answer(worker: _Worker[Any], name: str) -> tuple[Outcome[Any], bool]:
-    """Take a worker's answer, and tell whether it lives on."""
+    """Take a worker's answer, and return whether it lives on."""
     try:
         return worker.connection.recv(), True
     except (EOFError, OSError):
@@ -113,7 +113,7 @@ def _answer(worker: _Worker[Any], name: str) -> tuple[Outcome[Any], bool]:
 
 
 def _end(workers: list[_Worker[Any]]) -> None:
-    """Tell all to end, and wait until they have cleaned up."""
+    """End all, and wait until they have cleaned up."""
     for worker in workers:
         with contextlib.suppress(OSError, ValueError):
             if worker.busy:
@@ -133,12 +133,12 @@ def _serve(connection: Connection, setup: Callable[[], object] | None) -> None:
     """Work until there is no more, or the signal to end comes."""
 
     def leave(number: int, _: object) -> None:
-        global _told
-        _told = number
+        global _end_signal
+        _end_signal = number
 
     for number in system.ENDING:
         signal.signal(number, leave)
-    # Ctrl-C reaches all of them; the process that started them tells them to end.
+    # Ctrl-C reaches all of them; the process that started them ends them.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     system.end_with_parent(signal.SIGTERM)
     if setup is not None:

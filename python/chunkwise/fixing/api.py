@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from chunkwise.errors import UsageError
 from chunkwise.fixing.records import Fixed
-from chunkwise.fixing.run import DEFAULT_SECONDS, Wish, doing, mend, plan
+from chunkwise.fixing.run import DEFAULT_SECONDS, FixRequest, doing, mend, plan
 from chunkwise.grammar import parse_duration, parse_size
 from chunkwise.newfile.target import choose
 from chunkwise.notebook import in_notebook
@@ -106,14 +106,14 @@ def fix(
         raise UsageError(f"seconds {seconds}, advise {advise}: give 0 or more")
     nbytes = parse_size(memory) if isinstance(memory, str) else memory
     options = Options(memory_nbytes=nbytes, verify=verify, readers=tuple(readers))
-    wish = Wish(read(access), merge, options, duration, resume, advise_s)
+    request = FixRequest(read(access), merge, options, duration, resume, advise_s)
     file = os.fspath(source)
     with in_notebook(unless=tell or progress) as show:
         do = doing(tell or (lambda text: show(text, 0, 0)), progress or by_bar(show))
         if dry_run and target is None and not in_place:
-            return plan(file, wish, do)
+            return plan(file, request, do)
         place = choose(source, target, in_place=in_place, force=force)
         if dry_run:
-            return plan(file, wish, do, place)
+            return plan(file, request, do, place)
         with using_threads(threads):
-            return mend(file, place, wish, do)
+            return mend(file, place, request, do)

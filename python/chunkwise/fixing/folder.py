@@ -8,7 +8,7 @@ from pathlib import Path
 
 from chunkwise.errors import ChunkwiseError
 from chunkwise.files.contained import contained
-from chunkwise.fixing.run import Doing, Wish, mend, plan
+from chunkwise.fixing.run import Doing, FixRequest, mend, plan
 from chunkwise.inspection import inspect
 from chunkwise.inspection.facts import FileFacts
 from chunkwise.names import HDF5_ERRORS, printable
@@ -31,30 +31,33 @@ def inspect_apart(path: str, access: Sequence[StatedPattern] = ()) -> FileFacts:
     return contained(partial(inspect, path, access=access), printable(path))
 
 
-def work_of(wish: Wish, unchanged: Unchanged) -> Work:
+def work_of(request: FixRequest, unchanged: Unchanged) -> Work:
     """Mend each file."""
-    key = key_of([*map(str, wish.access)], wish.merge, wish.options, unchanged, wish.advise_s)
-    return Work(partial(_mend_one, wish, unchanged), partial(_plan_one, wish), key, wish.resume)
+    access = [*map(str, request.access)]
+    key = key_of(access, request.merge, request.options, unchanged, request.advise_s)
+    return Work(
+        partial(_mend_one, request, unchanged), partial(_plan_one, request), key, request.resume
+    )
 
 
 def _doing(watch: Watch) -> Doing:
     return Doing(inspect_apart, lambda _: watch(Moment("planning")), watch)
 
 
-def _mend_one(wish: Wish, unchanged: Unchanged, place: Place, watch: Watch) -> Treated:
+def _mend_one(request: FixRequest, unchanged: Unchanged, place: Place, watch: Watch) -> Treated:
     """Mend one of many files, or give one that needs nothing its place."""
-    fixed = mend(str(place.source), place, wish, _doing(watch))
+    fixed = mend(str(place.source), place, request, _doing(watch))
     if fixed.outcome == "fixed":
         return Treated("fixed", fixed)
     left = left_as_it_is(place, unchanged)
     return Treated(left.outcome, fixed, left.identity)
 
 
-def _plan_one(wish: Wish, source: Path, _: Path, watch: Watch) -> FileResult:
+def _plan_one(request: FixRequest, source: Path, _: Path, watch: Watch) -> FileResult:
     """Say what would be done to a file, without writing anything."""
     nbytes = source.stat().st_size if source.exists() else None
     try:
-        found = plan(str(source), wish, _doing(watch))
+        found = plan(str(source), request, _doing(watch))
     except (ChunkwiseError, *HDF5_ERRORS) as error:
         return failed(source, "", error)
     return FileResult(

@@ -65,13 +65,13 @@ def questions(
         and not dataset.variable_length
     }
     steps = _STEPS // max(1, 2 * sum(map(len, walks.values())))
-    asked = [
+    found = [
         [_question(change, datasets[change.path], one, steps) for one in accesses]
         for change, accesses in walks.items()
     ]
     # If the seconds run out, the least important part is left out.
-    asked.sort(key=lambda of_one: -sum(map(_saved_s, of_one)))
-    return tuple(one for of_one in asked for one in sorted(of_one, key=lambda q: -_saved_s(q)))
+    found.sort(key=lambda of_one: -sum(map(_saved_s, of_one)))
+    return tuple(one for of_one in found for one in sorted(of_one, key=lambda q: -_saved_s(q)))
 
 
 def _question(
@@ -140,11 +140,11 @@ class Measured:
     """The measurements of some questions, on the file before and on the one after."""
 
     def __init__(
-        self, asked: Sequence[Question], seconds: float, tell: Callable[[str], None]
+        self, questions: Sequence[Question], seconds: float, announce: Callable[[str], None]
     ) -> None:
         fitting = max(1, int(seconds / (2 * _FEWEST * _TRIAL_S)))
-        self._asked, self._unasked = list(asked[:fitting]), list(asked[fitting:])
-        self._seconds, self._tell = seconds, tell
+        self._measured, self._unmeasured = list(questions[:fitting]), list(questions[fitting:])
+        self._seconds, self._announce = seconds, announce
         self._done: dict[tuple[int, str], list[Measurement]] = {}
         self._trials: dict[tuple[int, str], Trial] = {}
         self._reasons: dict[int, str] = {}
@@ -152,7 +152,7 @@ class Measured:
     def prepare(self, file: str, side: str) -> None:
         """Get ready to read a file, ``before`` or ``after``, and bring its bytes into memory."""
         warmed: set[str] = set()
-        for number, question in enumerate(self._asked):
+        for number, question in enumerate(self._measured):
             try:
                 target = look(file, question.path)
             except ChunkwiseError as wrong:
@@ -161,7 +161,7 @@ class Measured:
             if target.storage not in warmed:
                 warm(target.storage)
                 warmed.add(target.storage)
-            each = self._seconds / max(1, 2 * len(self._asked) * _FEWEST) - 0.6
+            each = self._seconds / max(1, 2 * len(self._measured) * _FEWEST) - 0.6
             trial = trial_of(
                 target,
                 question.access,
@@ -177,14 +177,14 @@ class Measured:
         deadline = time.monotonic() + self._seconds * len(sides) / 2
         took_s: dict[int, float] = {}
         for _ in range(_REPEATS):
-            for number, question in enumerate(self._asked):
+            for number, question in enumerate(self._measured):
                 if number in self._reasons:
                     continue
                 begun = time.monotonic()
                 if begun + took_s.get(number, 0.0) >= deadline:
                     return
                 for side in sides:
-                    self._tell(f"measuring {side}: {question.path} {question.access.name}")
+                    self._announce(f"measuring {side}: {question.path} {question.access.name}")
                     self._one(number, side)
                 took_s[number] = time.monotonic() - begun
 
@@ -199,7 +199,7 @@ class Measured:
     def gains(self) -> tuple[Gain, ...]:
         """Return the measured figures, beside the promised ones."""
         found = []
-        for number, question in enumerate(self._asked):
+        for number, question in enumerate(self._measured):
             before = self._done.get((number, "before"), [])
             after = self._done.get((number, "after"), [])
             of_one = question.promised.of_one_read
@@ -222,7 +222,7 @@ class Measured:
                     estimated=any(one.extrapolated for one in (*before, *after)),
                 )
             )
-        return (*found, *(question.promised for question in self._unasked))
+        return (*found, *(question.promised for question in self._unmeasured))
 
 
 def _require_same(

@@ -29,7 +29,7 @@ def proved(
     *,
     budget_s: float,
     readers: Sequence[str] = (),
-    tell: Callable[[str], None],
+    announce: Callable[[str], None],
 ) -> dict[str, Layout]:
     """Measure layouts for the largest datasets of a file."""
     found = [
@@ -42,7 +42,7 @@ def proved(
     end = time.monotonic() + budget_s
     chosen = largest[:_MOST_DATASETS]
     for number, path in enumerate(chosen):
-        tell(f"measuring layouts of {printable(path)}")
+        announce(f"measuring layouts of {printable(path)}")
         each_s = (end - time.monotonic()) / (len(chosen) - number)
         if each_s <= 0:
             break
@@ -53,10 +53,10 @@ def proved(
                 access,
                 budget_s=each_s,
                 reader=readers[0] if readers else None,
-                progress=lambda step: tell(step.text),
+                progress=lambda step: announce(step.text),
             )
         except ChunkwiseError:
-            # Patterns that do not fit it, data that tells nothing: it has what findings offer.
+            # Patterns that do not fit it, data that shows nothing: it has what findings offer.
             continue
         if advice.verified:
             layouts[path] = advice.best

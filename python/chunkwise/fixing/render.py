@@ -151,9 +151,11 @@ def _gains(fixed: Fixed) -> Iterator[str]:
     if any(gain.promised_times is not None for gain in shown):
         said = f"the model, which is mostly right within a factor of {WITHIN:g}"
         yield from wrapped(f"promised by {said}" if measured else f"by {said}", "  ")
-    unasked = sum(gain.times is None and gain.reason is None for gain in fixed.gains)
-    if measured and unasked:
-        said = f"{counted(unasked, 'more pattern')} not measured, which the model promises less of"
+    unmeasured = sum(gain.times is None and gain.reason is None for gain in fixed.gains)
+    if measured and unmeasured:
+        said = (
+            f"{counted(unmeasured, 'more pattern')} not measured, which the model promises less of"
+        )
         yield from wrapped(f"{said}; a longer --budget measures more", "  ")
     for gain in fixed.gains:
         if gain.reason is not None:

@@ -36,17 +36,17 @@ from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.run import Job, check_room, planned
 from chunkwise.repacking.run import run as repack
-from chunkwise.verdicts import Verdict
+from chunkwise.verdicts import FileVerdict
 
 DEFAULT_SECONDS: Final = 30.0
-# In other chunks, filters may do otherwise than a sample of the old ones told: then the result is
+# In other chunks, filters may differ from what a sample of the old ones showed: then the result is
 # mended once more.
 _ROUNDS: Final = 3
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What is asked, for any file."""
+class FixRequest:
+    """What the caller wants done, for any file."""
 
     # Patterns that will be read; none for those that inspect looks at.
     access: tuple[StatedPattern, ...] = ()
@@ -65,48 +65,51 @@ class Doing:
     # Collects the facts about a file, for the patterns that are read: in a process of its own
     # where it may be damaged.
     inspect: Callable[[str, Sequence[StatedPattern]], FileFacts]
-    tell: Callable[[str], None]  # Told what is done next, in words; may raise to end the run
-    watch: Watch  # Told about the progress of the repack; may raise to end the run
+    announce: Callable[[str], None]  # Gets what is done next, in words; may raise to end the run
+    watch: Watch  # Learns about the progress of the repack; may raise to end the run
 
 
-def doing(tell: Callable[[str], None] | None, watch: Watch | None) -> Doing:
+def doing(announce: Callable[[str], None] | None, watch: Watch | None) -> Doing:
     """Look at files in this process."""
     return Doing(
         lambda path, access: inspect(path, access=access),
-        tell or (lambda _: None),
+        announce or (lambda _: None),
         watch or (lambda _: None),
     )
 
 
-def job_of(layout: FileLayout, wish: Wish) -> Job:
+def job_of(layout: FileLayout, request: FixRequest) -> Job:
     """Say to repack what a file is to have."""
     patterns = [(as_pattern(one.path), one) for one in layout.datasets]
     chunk = {p: one.chunk for p, one in patterns if one.chunk is not None}
     filters = {p: one.filters for p, one in patterns if one.filters is not None}
     options = replace(
-        wish.options,
+        request.options,
         merge=layout.merge,
-        low=layout.low or wish.options.low,
-        page_nbytes=layout.page_nbytes or wish.options.page_nbytes,
-        metadata_block_nbytes=layout.metadata_block_nbytes or wish.options.metadata_block_nbytes,
+        low=layout.low or request.options.low,
+        page_nbytes=layout.page_nbytes or request.options.page_nbytes,
+        metadata_block_nbytes=layout.metadata_block_nbytes
+        or request.options.metadata_block_nbytes,
     )
     # The finding may be free space, or the order of chunks: an unchanged copy fixes those.
-    return Job(Rules.of(chunk or None, filters or None), options, resume=wish.resume, anew=True)
+    return Job(Rules.of(chunk or None, filters or None), options, resume=request.resume, anew=True)
 
 
-def plan(source: str, wish: Wish, do: Doing, place: Place | None = None) -> Fixed:
+def plan(source: str, request: FixRequest, do: Doing, place: Place | None = None) -> Fixed:
     """Say what would be done to a file, and what it would gain, without writing anything."""
     with as_netcdf4(Path(source)) as readable:
-        return _plan(source, str(readable), wish, do, place)
+        return _plan(source, str(readable), request, do, place)
 
 
-def _plan(source: str, readable: str, wish: Wish, do: Doing, place: Place | None) -> Fixed:
+def _plan(
+    source: str, readable: str, request: FixRequest, do: Doing, place: Place | None
+) -> Fixed:
     begin = time.monotonic()
-    facts, choice, _ = _considered(source, readable, wish, do)
+    facts, choice, _ = _considered(source, readable, request, do)
     said = None if place is None else place.said
     if choice.layout is None:
         return _untouched(facts, choice, begin)
-    with planned(job_of(choice.layout, wish), readable) as (_, steps):
+    with planned(job_of(choice.layout, request), readable) as (_, steps):
         if place is not None:
             check_room(place, steps)
         return replace(
@@ -114,16 +117,16 @@ def _plan(source: str, readable: str, wish: Wish, do: Doing, place: Place | None
             target=said,
             outcome="planned",
             left=_found(choice.left),
-            gains=tuple(one.promised for one in questions(facts, choice, wish.access)),
+            gains=tuple(one.promised for one in questions(facts, choice, request.access)),
             target_nbytes=steps.out_nbytes,
             expected_s=steps.expected_s,
             elapsed_s=time.monotonic() - begin,
         )
 
 
-def mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
+def mend(source: str, place: Place, request: FixRequest, do: Doing) -> Fixed:
     """Mend one file: find, choose, write, verify, and measure before and after."""
-    proves = wish.options.verify != "none"
+    proves = request.options.verify != "none"
     with as_proved_netcdf4(place.source, place.target.parent, proves=proves) as readable:
         if readable != place.source:
             # Measured and repacked is the copy; the target is what it would be.
@@ -135,28 +138,32 @@ def mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
                 place.replaces,
                 original=place,
             )
-        return _mend(source, place, wish, do)
+        return _mend(source, place, request, do)
 
 
-def _mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
+def _mend(source: str, place: Place, request: FixRequest, do: Doing) -> Fixed:
     begin = time.monotonic()
     file = str(place.source)
-    facts, choice, best = _considered(source, file, wish, do)
+    facts, choice, best = _considered(source, file, request, do)
     if choice.layout is None:
         return _untouched(facts, choice, begin)
-    asked = questions(facts, choice, wish.access)
-    measured = Measured(asked, wish.seconds, do.tell) if asked and wish.seconds > 0 else None
+    measurable = questions(facts, choice, request.access)
+    measured = (
+        Measured(measurable, request.seconds, do.announce)
+        if measurable and request.seconds > 0
+        else None
+    )
     if measured is not None and place.in_place:
         measured.prepare(file, "before")
         measured.measure("before")
-    do.tell("writing")
+    do.announce("writing")
     known = about(file)
-    summary = repack(job_of(choice.layout, wish), place, do.watch)
+    summary = repack(job_of(choice.layout, request), place, do.watch)
     with noting_it_stays(place.said):
         target = str(place.target)
         carry(known, target)
-        choice, summary, after = _once_more(choice, summary, best, target, wish, do)
-        gains = tuple(one.promised for one in asked)
+        choice, summary, after = _once_more(choice, summary, best, target, request, do)
+        gains = tuple(one.promised for one in measurable)
         if measured is not None:
             if not place.in_place:
                 measured.prepare(file, "before")
@@ -178,15 +185,15 @@ def _mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
 
 
 def _considered(
-    source: str, readable: str, wish: Wish, do: Doing
+    source: str, readable: str, request: FixRequest, do: Doing
 ) -> tuple[FileFacts, Choice, dict[str, Layout]]:
     """Look at a file that can be read, by the name of its source, and choose; what was proved."""
-    do.tell("reading and sampling the file")
-    facts = replace(do.inspect(readable, wish.access), path=source)
+    do.announce("reading and sampling the file")
+    facts = replace(do.inspect(readable, request.access), path=source)
     _require_whole(facts)
-    best = _proved(facts, readable, wish, do)
+    best = _proved(facts, readable, request, do)
     facts = _beside_measured(facts, best)
-    return facts, _chosen(facts, wish, best), best
+    return facts, _chosen(facts, request, best), best
 
 
 def _beside_measured(facts: FileFacts, best: Mapping[str, Layout]) -> FileFacts:
@@ -205,9 +212,9 @@ def _beside_measured(facts: FileFacts, best: Mapping[str, Layout]) -> FileFacts:
 
 def _require_whole(facts: FileFacts) -> None:
     """Refuse a file of which something is damaged, or that HDF5 refuses: no copy could keep it."""
-    kinds = {Verdict.DAMAGED: CorruptDataError, Verdict.UNJUDGED: CannotJudgeError}
+    kinds = {FileVerdict.DAMAGED: CorruptDataError, FileVerdict.UNJUDGED: CannotJudgeError}
     for finding in facts.findings:
-        lost = finding.verdict is Verdict.DAMAGED or finding.code == "unreadable-object"
+        lost = finding.verdict is FileVerdict.DAMAGED or finding.code == "unreadable-object"
         if lost and finding.verdict in kinds:
             where = f"{printable(facts.path)}: {printable(finding.path or '/')}"
             raise kinds[finding.verdict](
@@ -216,15 +223,22 @@ def _require_whole(facts: FileFacts) -> None:
             )
 
 
-def _proved(facts: FileFacts, file: str, wish: Wish, do: Doing) -> dict[str, Layout]:
-    if not wish.advise_s:
+def _proved(facts: FileFacts, file: str, request: FixRequest, do: Doing) -> dict[str, Layout]:
+    if not request.advise_s:
         return {}
-    readers = wish.options.readers
-    return proved(facts, file, wish.access, budget_s=wish.advise_s, readers=readers, tell=do.tell)
+    readers = request.options.readers
+    return proved(
+        facts,
+        file,
+        request.access,
+        budget_s=request.advise_s,
+        readers=readers,
+        announce=do.announce,
+    )
 
 
-def _chosen(facts: FileFacts, wish: Wish, best: dict[str, Layout]) -> Choice:
-    return choose(facts, merge=wish.merge, readers=wish.options.readers, proved=best)
+def _chosen(facts: FileFacts, request: FixRequest, best: dict[str, Layout]) -> Choice:
+    return choose(facts, merge=request.merge, readers=request.options.readers, proved=best)
 
 
 def _once_more(
@@ -232,18 +246,18 @@ def _once_more(
     summary: Summary,
     best: dict[str, Layout],
     target: str,
-    wish: Wish,
+    request: FixRequest,
     do: Doing,
 ) -> tuple[Choice, Summary, FileFacts]:
     """Look at the result, and mend in place what is found in it only now."""
     for _ in range(_ROUNDS):
-        do.tell("looking at the result")
-        facts = _beside_measured(do.inspect(target, wish.access), best)
-        more = _chosen(facts, wish, best)
+        do.announce("looking at the result")
+        facts = _beside_measured(do.inspect(target, request.access), best)
+        more = _chosen(facts, request, best)
         if more.layout is None:
             break
-        do.tell("writing once more")
-        again = Wish(wish.access, wish.merge, wish.options, 0.0)
+        do.announce("writing once more")
+        again = FixRequest(request.access, request.merge, request.options, 0.0)
         try:
             # Made by this run, also where its permissions forbid to write to it.
             place = where(target, None, in_place=True, force=True)

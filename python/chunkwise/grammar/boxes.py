@@ -65,7 +65,7 @@ def chunk_at(shape: Sequence[int], chunk: Sequence[int], start: Shape) -> Box:
 
 
 def bounded(shape: Shape, most: int) -> Shape:
-    """Cut the slowest dimensions of a box until it has at most so many elements, or one."""
+    """Cut the slowest dimensions of a box until it has at most this many elements, or one."""
     sides = list(shape)
     for axis in range(len(sides)):
         sides[axis] = max(1, min(sides[axis], most // max(1, math.prod(sides[axis + 1 :]))))
@@ -88,7 +88,7 @@ def runs(box: Box, shape: Shape) -> Iterator[Box]:
 
 
 def boxes(shape: Shape, chunk: Shape, most: int) -> Iterator[Box]:
-    """Cut an array into boxes of whole chunks and at most so many elements, in row-major order."""
+    """Cut an array into boxes of whole chunks, of at most this many elements, in C order."""
     if 0 in shape:
         return
     lengths = list(map(min, chunk, shape))

@@ -24,7 +24,7 @@ _NUMBER: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 
 # How hard an encoder tries: for what its level promises, or to be done soon.  No file says it.
 Effort: TypeAlias = Literal["as-stated", "fast"]
-# The filter that can be asked to be fast, and the level that it then has in the file.
+# The filter that can be fast, and the level that it then has in the file.
 _FAST: Final = ("deflate", (1,))
 
 

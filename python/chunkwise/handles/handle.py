@@ -3,7 +3,7 @@
 A file that is open in libhdf5 takes more than half a megabyte and a descriptor, and a
 program may have thousands.  So libhdf5 keeps at most `most_open` of ours open.  Beyond that,
 unused files are *parked*, the longest unused first.  A parked file is closed in libhdf5 and
-opened again when libhdf5 is asked about it: then its objects get new identifiers.  The engine
+opened again when libhdf5 is called for it: then its objects get new identifiers.  The engine
 reads a parked file's data without libhdf5.
 
 A file is in use if libhdf5 counts identifiers of it besides those of our own objects.
@@ -70,7 +70,7 @@ def most_open() -> int:
 
 
 def address_in(filename: str, identifier: Any) -> Address:
-    """Return what tells an object from all others, libhdf5's number of its file first."""
+    """Return what identifies an object among all, libhdf5's number of its file first."""
     try:
         # Not by H5Oget_info, which reads indexes and crashes on damaged ones.
         return address_of(identifier)
@@ -83,10 +83,10 @@ def address_in(filename: str, identifier: Any) -> Address:
         raise cause.raised(where, error) from error
 
 
-class Met(dict[Any, Any]):
-    """The datasets of a file that were met so far; its groups share it."""
+class OpenDatasets(dict[Any, Any]):
+    """The datasets of a file that were opened so far; its groups share it."""
 
-    # In a file that nobody writes, by the path asked for and the number of the file that it is in,
+    # In a file that nobody writes, by the requested path and the number of the file that it is in,
     # which is None for the file that was opened.  In one that is written here, by address and
     # path: names may later mean other datasets.
 
@@ -133,7 +133,7 @@ class FileHandle:
         self._path = None if path is None else absolute(os.fspath(path))
         # By identity, since h5py's own equality asks libhdf5.
         self._objects: weakref.WeakValueDictionary[int, Kept] = weakref.WeakValueDictionary()
-        self._met: weakref.ref[Met] | None = None
+        self._open_datasets: weakref.ref[OpenDatasets] | None = None
         # Of objects that references led to, by address: libhdf5 searches the whole file for each.
         self.names: dict[Address, str | None] = {}
         self._id: h5f.FileID | None = None
@@ -229,7 +229,7 @@ class FileHandle:
             self._remote.source.look_around()
 
     def check_requests(self, label: str) -> None:
-        """Tell of a request that has just failed, which to the engine looks like damage."""
+        """Raise what a request has just failed with; to the engine it looks like damage."""
         source = None if self._remote is None else self._remote.source
         failure = None if source is None else source.failed_lately()
         if failure is not None:
@@ -253,14 +253,14 @@ class FileHandle:
         return found
 
     @property
-    def met(self) -> Met:
-        """Its datasets that were met, as long as one of its groups is there."""
+    def open_datasets(self) -> OpenDatasets:
+        """Its datasets that were opened, as long as one of its groups is there."""
         with phil:
-            met = None if self._met is None else self._met()
-            if met is None:
-                met = Met()
-                self._met = weakref.ref(met)
-            return met
+            opened = None if self._open_datasets is None else self._open_datasets()
+            if opened is None:
+                opened = OpenDatasets()
+                self._open_datasets = weakref.ref(opened)
+            return opened
 
     def recipe(self) -> tuple[str, dict[str, Any], bool]:
         """Path and settings by which another process opens it."""
@@ -292,7 +292,7 @@ class FileHandle:
         return path, options, self._sync
 
     def token(self) -> tuple[Any, ...]:
-        """What tells the file, as it is now, from others, and from itself when it has changed."""
+        """What identifies the file in its present state."""
         # Another one each time, where it may change unnoticed or is no file on disk.
         with phil:
             identifier = self.id
@@ -355,7 +355,7 @@ class FileHandle:
         """Close a file in libhdf5 that only our own objects use, and nobody asks about."""
         # `h5py.File.close` would go through all that is open in this process, in search of objects
         # to mark as closed.
-        if self.writable or closing.is_asked() or self._is_used():
+        if self.writable or closing.is_wrapped() or self._is_used():
             return False
         return self._dropped()
 
@@ -508,7 +508,7 @@ class FileHandle:
     def _opened(self, file: h5py.File, *, is_shown: bool = False) -> None:
         """Libhdf5 has the file open: for how long, and what to know it by?"""
         identifier = file.id
-        # Asked for by path, it has the driver that files have here, unless it is shown otherwise.
+        # Opened by path, it has the driver that files have here, unless it is shown otherwise.
         usual = self._path is not None and not is_shown
         driver = _default_driver() if usual else identifier.get_access_plist().get_driver()
         sec2 = driver == h5fd.SEC2
@@ -618,7 +618,7 @@ class Kept:
         self._oid = identifier
 
     def _address(self) -> Address:
-        """What tells it from all other objects that are open in libhdf5, or could be."""
+        """What identifies it among all objects that are open in libhdf5, or could be."""
         home = self._home
         if home is None or self._at is None:
             return address_of(self._id)
@@ -759,7 +759,7 @@ def _far_drivers() -> frozenset[int]:
 
 @cache
 def _default_driver() -> int:
-    """The driver of files for which none is asked, which an environment variable may set."""
+    """The driver of files for which none is given, which an environment variable may set."""
     return int(h5p.create(h5p.FILE_ACCESS).get_driver())
 
 

@@ -51,12 +51,12 @@ class Writing(Protocol):
     finish: Callable[..., bool]
 
 
-# By the number of the open file and the address of the dataset's header, as libhdf5 tells
-# objects apart; a file's number is never given again.
+# By the number of the open file and the address of the dataset's header, as libhdf5
+# distinguishes objects; a file's number is never given again.
 _writings: weakref.WeakValueDictionary[Key, Writing] = weakref.WeakValueDictionary()
 
-# What a dataset holds outlives whoever wrote it, until it is in the file.
-_left: dict[Key, Left] = {}
+# What a dataset holds outlives its writer, until it is in the file.
+_left: dict[Key, PendingWork] = {}
 
 # The number of threads that are closing a file, by its number.
 _closing: Counter[Key] = Counter()
@@ -206,7 +206,7 @@ def _number(file: h5py.File | None) -> Key | None:
 
 def _finish_all(wanted: Callable[[Key], bool]) -> None:
     failure: BaseException | None = None
-    waiting: list[Writing | Left] = [*_alive(), *list(_left.values())]
+    waiting: list[Writing | PendingWork] = [*_alive(), *list(_left.values())]
     for one in waiting:
         if not wanted(one.key):
             continue
@@ -253,10 +253,10 @@ def lost(label: str, chunks: int) -> str:
     )
 
 
-class Left:
+class PendingWork:
     """The work left for a dataset once nobody refers to its `Writing`."""
 
-    # It is known from the first write on, so that whoever closes the file meanwhile finds it.
+    # It is known from the first write on: a thread that closes the file meanwhile finds it.
 
     def __init__(self, writing: Any, native: _native.Writer, dataset: h5py.Dataset) -> None:
         self.key = writing.key
@@ -303,7 +303,7 @@ class Left:
             return
         message = None
         try:
-            # Whoever has the lock may wait for h5py's, and this thread may hold that.
+            # The thread that has the lock may wait for h5py's, and this thread may hold that.
             if self.finish(blocking=False):
                 chunks = self._native.dirty_chunks
                 message = lost(self.label, chunks) if chunks else None
@@ -318,7 +318,7 @@ class Left:
 
 @functools.cache
 def _watch() -> None:
-    """Be asked before h5py closes or flushes a file, and forget the parent's after a fork."""
+    """Be called before h5py closes or flushes a file, and forget the parent's after a fork."""
     system.after_fork_in_child(_forget)
     closing_files.ask(_after_settling)
     # Of ours into a file of h5py's, maybe.

@@ -37,7 +37,7 @@ _COMPARED_NBYTES: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class FileState:
     """What a file was when its sidecar was made."""
 
     nbytes: int
@@ -46,9 +46,9 @@ class State:
 
 
 class Content(Protocol):
-    """The bytes of a file, and what tells them from others."""
+    """The bytes of a file, and what identifies them."""
 
-    def state(self) -> State:
+    def state(self) -> FileState:
         """What the file is now."""
 
     def read(self, address: int, nbytes: int) -> bytes:
@@ -61,10 +61,10 @@ class LocalContent(Content):
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
-    def state(self) -> State:
+    def state(self) -> FileState:
         """What the file is now."""
         status = os.fstat(self._descriptor)
-        return State(status.st_size, status.st_mtime_ns, sample(self._descriptor))
+        return FileState(status.st_size, status.st_mtime_ns, sample(self._descriptor))
 
     def read(self, address: int, nbytes: int) -> bytes:
         """Bytes at an address, as far as the file reaches."""
@@ -77,7 +77,7 @@ class RemoteContent(Content):
     def __init__(self, source: RemoteBytes) -> None:
         self._source = source
 
-    def state(self) -> State:
+    def state(self) -> FileState:
         """What the object is."""
         if not (self._source.version.tag or self._source.version.changed):
             raise UsageError(
@@ -86,7 +86,7 @@ class RemoteContent(Content):
             )
         version = self._source.version
         said = " ".join(filter(None, (version.tag, version.changed)))
-        return State(self._source.size, 0, f"version {said}")
+        return FileState(self._source.size, 0, f"version {said}")
 
     def read(self, address: int, nbytes: int) -> bytes:
         """Bytes at an address, as far as the object reaches."""
@@ -94,7 +94,7 @@ class RemoteContent(Content):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SidecarEntry:
     """Where the chunks of one dataset are written down."""
 
     name: str  # The dataset's path, for people
@@ -110,7 +110,7 @@ def header_sum(content: Content, address: int) -> int:
     return zlib.crc32(content.read(address, _COMPARED_NBYTES))
 
 
-def head_of(state: State, parts: list[Part]) -> bytes:
+def head_of(state: FileState, parts: list[SidecarEntry]) -> bytes:
     """Return what a sidecar begins with; a part's `begin` is given from behind it."""
     record = {"file": asdict(state), "datasets": [asdict(part) for part in parts]}
     header = json.dumps(record, separators=(",", ":")).encode()
@@ -118,7 +118,7 @@ def head_of(state: State, parts: list[Part]) -> bytes:
 
 
 def is_sidecar(path: Path) -> bool:
-    """Tell whether a file is a sidecar, of any file."""
+    """Return whether a file is a sidecar, of any file."""
     try:
         with path.open("rb") as stream:
             return stream.read(len(_MAGIC)) == _MAGIC
@@ -144,7 +144,7 @@ class Sidecar:
             )
         self._saved = _native.SavedChunks(self.path)
 
-    def _read(self) -> tuple[State, dict[int, Part], int]:
+    def _read(self) -> tuple[FileState, dict[int, SidecarEntry], int]:
         try:
             with Path(self.path).open("rb") as stream:
                 head = stream.read(_HEAD.size)
@@ -165,8 +165,8 @@ class Sidecar:
             raise FileFormatError(damaged)
         try:
             record = json.loads(header)
-            parts = [Part(**part) for part in record["datasets"]]
-            state = State(**record["file"])
+            parts = [SidecarEntry(**part) for part in record["datasets"]]
+            state = FileState(**record["file"])
         except (ValueError, TypeError, KeyError):
             raise FileFormatError(damaged) from None
         return state, {part.address: part for part in parts}, _HEAD.size + nbytes

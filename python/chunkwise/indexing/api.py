@@ -137,7 +137,7 @@ def index(
     if not far:
         _refuse_source(name, made)
 
-    tell = progress or (lambda _: None)
+    report = progress or (lambda _: None)
     opened = _opened_far(name, where, storage_options) if far else _opened_here(name)
     with opened as found, _placed(made, force=replaces) as partial:
         if kind == "sidecar":
@@ -148,14 +148,14 @@ def index(
                     "part; write OUT.json"
                 )
             datasets, chunks, left_out = write_sidecar(
-                partial, found.file, content, found.storage, tell
+                partial, found.file, content, found.storage, report
             )
             inlined, wider = 0, []
         else:
             limits = Limits(found.nbytes, inline_nbytes, found.storage, external)
-            contents = contents_of(found.file, limits, lambda: tell(0), where)
+            contents = contents_of(found.file, limits, lambda: report(0), where)
             write = write_json if kind == "json" else write_parquet
-            write(partial, contents, found_at, tell)
+            write(partial, contents, found_at, report)
             datasets, left_out = len(contents.variables), contents.left_out
             wider = contents.wider
             chunks = sum(one.chunks for one in contents.variables)

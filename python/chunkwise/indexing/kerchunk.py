@@ -31,7 +31,7 @@ _ENGINES: Final = ("fastparquet", "pyarrow")
 Progress = Callable[[int], None]
 
 
-def write_json(path: Path, contents: Contents, url: str, tell: Progress) -> None:
+def write_json(path: Path, contents: Contents, url: str, report: Progress) -> None:
     """Write one JSON file."""
     quoted = json.dumps(url).encode()
     done = 0
@@ -45,7 +45,7 @@ def write_json(path: Path, contents: Contents, url: str, tell: Progress) -> None
             for lines, count in _lines(variable, quoted):
                 stream.write(lines)
                 done += count
-                tell(done)
+                report(done)
         # The one that is always there has no comma behind it.
         stream.write(_line(".zgroup", as_text(contents.metadata[".zgroup"]))[:-2])
         stream.write(b"\n}}\n")
@@ -74,7 +74,7 @@ def _lines(variable: Variable, url: bytes) -> Iterator[tuple[bytes, int]]:
         yield _line(f"{variable.path}/{key}", f"base64:{text}"), 0
 
 
-def write_parquet(path: Path, contents: Contents, url: str, tell: Progress) -> None:
+def write_parquet(path: Path, contents: Contents, url: str, report: Progress) -> None:
     """Write a folder of Parquet files; parameters as of `write_json`."""
     engine, pandas = parquet_engine()
     path.mkdir()
@@ -97,7 +97,7 @@ def write_parquet(path: Path, contents: Contents, url: str, tell: Progress) -> N
             file = folder / f"refs.{number}.parq"
             frame.to_parquet(file, engine=engine, compression="zstd", index=False, **options)
             done += int(np.count_nonzero(columns["size"]))
-            tell(done)
+            report(done)
 
 
 def parquet_engine() -> tuple[str, Any]:

@@ -1,4 +1,4 @@
-"""How is a sidecar written, which tells `chunkwise.open` where chunks lie?"""
+"""How is a sidecar written, from which `chunkwise.open` knows where chunks lie?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import ChunkwiseError, FileChangedError
 from chunkwise.files.objects import Entry, header_address, walk
-from chunkwise.handles.sidecar import Content, Part, head_of, header_sum
+from chunkwise.handles.sidecar import Content, SidecarEntry, head_of, header_sum
 from chunkwise.indexing.contents import damaged_root
 from chunkwise.indexing.records import LeftOut
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
@@ -22,19 +22,23 @@ Progress = Callable[[int], None]
 
 
 def write_sidecar(
-    path: Path, file: h5py.File, content: Content, storage: _native.Storage | None, tell: Progress
+    path: Path,
+    file: h5py.File,
+    content: Content,
+    storage: _native.Storage | None,
+    report: Progress,
 ) -> tuple[int, int, list[LeftOut]]:
     """Write down where all chunks of a file lie."""
     state = content.state()
     user_block = file.userblock_size
-    parts: list[Part] = []
+    parts: list[SidecarEntry] = []
     left_out: list[LeftOut] = []
     begin, chunks = 0, 0
     pages = path.with_name(path.name + "-pages")
     try:
         with pages.open("xb") as stream:
             for entry in walk(file):
-                tell(chunks)
+                report(chunks)
                 if entry.kind == "unreadable":
                     if entry.depth == 0:
                         raise damaged_root(printable(file.filename), entry.reason or "")
@@ -51,7 +55,9 @@ def write_sidecar(
                 assert entry.address is not None
                 address = header_address(entry.address)
                 total = header_sum(content, address + user_block)
-                parts.append(Part(printable(entry.path), address, total, begin, dense, entries))
+                parts.append(
+                    SidecarEntry(printable(entry.path), address, total, begin, dense, entries)
+                )
                 begin += len(saved)
                 chunks += listing.written
         if content.state() != state:
@@ -59,7 +65,7 @@ def write_sidecar(
         with path.open("xb") as stream, pages.open("rb") as source:
             stream.write(head_of(state, parts))
             while block := source.read(1 << 22):
-                tell(chunks)
+                report(chunks)
                 stream.write(block)
     finally:
         pages.unlink(missing_ok=True)

@@ -29,7 +29,7 @@ from chunkwise.inspection.dimensions import dimension_names
 from chunkwise.inspection.facts import ChunkFacts, DatasetFacts, Layout, ObjectFacts
 from chunkwise.inspection.sources import places, sources
 from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason
-from chunkwise.verdicts import Verdict
+from chunkwise.verdicts import FileVerdict
 
 if TYPE_CHECKING:
     from chunkwise._native import ChunkCensus
@@ -49,7 +49,7 @@ _INDEXES: Final = {
     4: "extensible array",
     5: "v2 B-tree",
 }
-# A value longer than this tells a reader nothing more: compounds may have a thousand members.
+# A value longer than this says nothing more to a reader: compounds may have a thousand members.
 _LONGEST: Final = 100
 # A fill value lies in the object header, whose messages have a 16-bit size.
 _LARGEST_NBYTES: Final = 1 << 16
@@ -147,7 +147,7 @@ def object_facts(
         target=entry.target,
         reason=entry.reason,
         dangling=is_dangling(file, entry),
-        verdict=Verdict.SOUND if entry.cause is None else entry.cause.verdict,
+        verdict=FileVerdict.SOUND if entry.cause is None else entry.cause.verdict,
         dataset=dataset,
         linked=entry.linked,
     )
@@ -200,7 +200,7 @@ def ratio_of(logical_nbytes: int | None, stored_nbytes: int | None) -> float | N
 
 @cache
 def is_available(code: int) -> bool:
-    """Tell whether HDF5 has a filter."""
+    """Return whether HDF5 has a filter."""
     # Asking may search the plugin folders, hence once for each filter.
     return bool(h5z.filter_avail(code))
 
@@ -213,7 +213,7 @@ def facts_of_census(
     grid = math.prod(-(-n // c) for n, c in zip(shape, chunk, strict=True))
     allocated = found["allocated"]
     smallest, median, largest = found["sizes"] or (None, None, None)
-    # If chunks cannot be told apart, some are missing: count none of them as edges.
+    # If chunks cannot be distinguished, some are missing: count none of them as edges.
     covered, pairs, adjacent, backward, span = found["placement"] or (None, 0, 0, 0, 0)
     edge_nbytes = 0 if covered is None else allocated * nbytes - covered * itemsize
     return ChunkFacts(
@@ -237,7 +237,7 @@ def facts_of_census(
 
 
 def is_dangling(file: h5py.File, entry: Entry) -> bool:
-    """Tell whether a link leads nowhere, as libhdf5 follows it (H5Oexists_by_name)."""
+    """Return whether a link leads nowhere, as libhdf5 follows it (H5Oexists_by_name)."""
     if entry.kind not in ("soft_link", "external_link"):
         return False
     name, link = str(file.filename), encode_name(entry.path.rpartition("/")[2])

@@ -60,7 +60,7 @@ def describe(datatype: h5t.TypeID) -> str:
 
 
 def byte_order(datatype: h5t.TypeID) -> ByteOrder | None:
-    """Tell the order of the bytes in each number."""
+    """Return the order of the bytes in each number."""
     if isinstance(datatype, h5t.TypeCompoundID):
         members = range(datatype.get_nmembers())
         orders = {byte_order(datatype.get_member_type(i)) for i in members} - {None}

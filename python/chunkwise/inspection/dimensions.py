@@ -41,7 +41,7 @@ def coordinates(datasets: Mapping[str, h5d.DatasetID]) -> dict[str, str]:
 
 
 def _named_by(dataset: h5d.DatasetID) -> Iterator[str]:
-    """Give the names in the attributes by which CF tells a variable's coordinates."""
+    """Give the names in the attributes by which CF names a variable's coordinates."""
     for attribute in _CF:
         try:
             if h5a.exists(dataset, attribute):

@@ -23,7 +23,7 @@ from chunkwise.patterns import told
 from chunkwise.remedy.commands import commands
 from chunkwise.remedy.fix import Fix
 from chunkwise.remedy.records import Anew, Copy, Present
-from chunkwise.verdicts import Verdict, worst_verdict
+from chunkwise.verdicts import FileVerdict, worst_verdict
 
 # Of the dictionary that `--json` prints.
 VERSION: Final = 2
@@ -64,7 +64,7 @@ class ChunkFacts:
     allocated: int  # How many are stored (H5Dget_num_chunks); `grid` less this were never written
     # How libhdf5 finds a chunk (H5Dget_chunk_index_type): ``v1 B-tree``, ``single chunk``,
     # ``implicit``, ``fixed array``, ``extensible array``, ``v2 B-tree``; None if nothing is stored
-    # yet or the library does not tell.
+    # yet or the library does not say.
     index: str | None
     smallest_nbytes: int | None  # Stored bytes of a chunk; None if nothing is stored
     median_nbytes: int | None
@@ -253,7 +253,7 @@ class DatasetFacts:
 
     @property
     def can_be_chunked(self) -> bool:
-        """Whether it has elements of its own, and HDF5 tells how they lie."""
+        """Whether it has elements of its own, and HDF5 says how they lie."""
         return self.is_placed and not self.variable_length
 
 
@@ -288,7 +288,7 @@ class ObjectFacts:
     dataset: DatasetFacts | None = None
     linked: bool = True
     # For one that is unreadable, what that proves.
-    verdict: Verdict = Verdict.SOUND
+    verdict: FileVerdict = FileVerdict.SOUND
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +296,7 @@ class FormatFacts:
     """The file format's own settings, from superblock and creation properties."""
 
     superblock_version: int  # 0 to 3
-    # The oldest release series that can open all objects met: ``1.6``, ``1.8``, ``1.10``, ``1.12``
+    # The oldest release series that opens all objects found: ``1.6``, ``1.8``, ``1.10``, ``1.12``
     # or ``2.0``.
     oldest_reader: str
     userblock_nbytes: int  # Bytes before the HDF5 signature; 0 if there is no user block
@@ -386,8 +386,8 @@ class FileFacts:
         return told((path, one.logical_nbytes or 0, one.taken_for) for path, one in datasets)
 
     @property
-    def verdict(self) -> Verdict:
-        """What is said of the file, as far as its metadata and findings tell."""
+    def verdict(self) -> FileVerdict:
+        """What is said of the file, as far as its metadata and findings show."""
         return worst_verdict(finding.verdict for finding in self.findings)
 
     @property

@@ -12,7 +12,7 @@ from chunkwise.names import printable
 from chunkwise.remedy.fix import Fix
 from chunkwise.remedy.records import Chunks, Remedy
 from chunkwise.remedy.spelling import spelled
-from chunkwise.verdicts import Verdict
+from chunkwise.verdicts import FileVerdict
 from chunkwise.words import offered
 
 Severity = Literal["note", "warning", "error"]
@@ -89,7 +89,7 @@ class Finding:
     fixes: tuple[Fix, ...] = ()
     waste_nbytes: int = 0
     # What it says of the file's bytes.
-    verdict: Verdict = Verdict.SOUND
+    verdict: FileVerdict = FileVerdict.SOUND
     # Whether what mends it serves a way of reading that nobody stated, or costs another one: a
     # person chooses it, and `chunkwise fix` leaves it.
     is_offer: bool = False

@@ -24,7 +24,7 @@ from chunkwise.inspection.facts import VERSION, FileFacts
 from chunkwise.inspection.finding import SEVERITIES, Finding, Severity, grouped, without
 from chunkwise.inspection.records import plain
 from chunkwise.names import HDF5_ERRORS, is_url, printable, shown_url
-from chunkwise.verdicts import Verdict, worst_verdict
+from chunkwise.verdicts import FileVerdict, worst_verdict
 
 CANNOT_OPEN = "cannot-open"
 # An empty file has no signature; with such a name it was meant to have one.
@@ -36,7 +36,7 @@ class FolderFiles:
     """Files to be inspected."""
 
     files: tuple[str, ...]  # Their paths, each once: as given, or below the folder as given
-    passed_over: int  # Files met in folders that are not HDF5
+    passed_over: int  # Files found in folders that are not HDF5
     # Files and folders that could not be looked into, with the reason.
     unreadable: tuple[tuple[str, str], ...]
     # Links in folders that lead nowhere or to themselves; `passed_over` counts them, too.
@@ -67,7 +67,7 @@ class FileSummary:
     worst: Finding | None = None  # The first of them; None without any
     waste_nbytes: int = 0  # The largest waste of a finding
     reason: str | None = None  # Why it could not be opened; None if it could
-    verdict: Verdict = Verdict.SOUND  # What is said of it
+    verdict: FileVerdict = FileVerdict.SOUND  # What is said of it
     tallies: tuple[Tally, ...] = ()  # What it has of each code and severity
 
     @property
@@ -77,7 +77,7 @@ class FileSummary:
 
 
 def one_file(arguments: Sequence[str]) -> tuple[str, str | None] | None:
-    """Tell whether one file is meant, and which dataset of it."""
+    """Return whether one file is meant, and which dataset of it."""
     first, *others = arguments
     if is_url(first):
         several = len(others) > 1 or any(map(is_url, others))
@@ -130,7 +130,7 @@ def refused(
     path: str,
     reason: str,
     ignored: frozenset[str] = frozenset(),
-    verdict: Verdict = Verdict.FAILED,
+    verdict: FileVerdict = FileVerdict.FAILED,
 ) -> FileSummary:
     """Summarize a file that cannot be opened."""
     found = without((refusal(reason, verdict),), ignored)
@@ -203,7 +203,7 @@ def worst_first(summaries: Iterable[FileSummary]) -> list[FileSummary]:
     return sorted(summaries, key=key)
 
 
-def refusal(reason: str, verdict: Verdict = Verdict.FAILED) -> Finding:
+def refusal(reason: str, verdict: FileVerdict = FileVerdict.FAILED) -> Finding:
     """Put into a finding that a file cannot be opened."""
     return Finding(
         code=CANNOT_OPEN,
@@ -217,7 +217,7 @@ def refusal(reason: str, verdict: Verdict = Verdict.FAILED) -> Finding:
 
 
 def reaches(severity: Severity | None, level: Severity) -> bool:
-    """Tell whether a severity is at least `level`; None is less than any."""
+    """Return whether a severity is at least `level`; None is less than any."""
     return severity is not None and SEVERITIES.index(severity) >= SEVERITIES.index(level)
 
 
@@ -308,7 +308,7 @@ def _files_below(top: str) -> Iterator[tuple[str, str | None]]:
         try:
             status = folder.stat()
             if (status.st_dev, status.st_ino) in seen:
-                continue  # a link to a folder that was met, or to one above
+                continue  # a link to a folder that was walked, or to one above
             seen.add((status.st_dev, status.st_ino))
             with os.scandir(folder) as entries:
                 members = sorted((entry.name, _leads_to_folder(entry)) for entry in entries)

@@ -86,7 +86,7 @@ def _needed(
     objects: tuple[ObjectFacts, ...],
     type_versions: Mapping[str, int],
 ) -> Iterator[str]:
-    """Give the series that each object needs, as far as its facts tell."""
+    """Give the series that each object needs, as far as its facts show."""
     metadata = open_metadata(file) if version >= 3 else None
     for entry in objects:
         dataset = entry.dataset
@@ -101,7 +101,7 @@ def _needed(
                 yield "2.0"
             if version >= 3:
                 yield _OF_LAYOUT.get(_layout_version(metadata, file, entry.path), "1.6")
-        # Whoever asks for new datatypes by version bounds gets superblock 3, too; in an
+        # A program that wants new datatypes by version bounds also gets superblock 3; in an
         # older one only a type that older versions cannot hold brings its version along.
         # Elsewhere the objects need not be opened again.
         if entry.kind == "named_type" or (

@@ -43,7 +43,7 @@ from chunkwise.names import HDF5_ERRORS, encode_name, is_url, printable, shown_u
 from chunkwise.patterns import StatedPattern, of_stored, question, read
 from chunkwise.remote.opening import open_url
 from chunkwise.remote.urls import file_name, local_path
-from chunkwise.verdicts import Verdict
+from chunkwise.verdicts import FileVerdict
 
 # Objects of NeXus that hold frames of a detector.
 _NEXUS: Final = frozenset({"NXdata", "NXdetector"})
@@ -199,35 +199,35 @@ def inspect(
     """
     named = everyone() if readers is None else readers
     served = tuple(reader(one) if isinstance(one, str) else one for one in named)
-    asked = _Asked(dataset, read(access), served, sample, metadata)
+    request = _Request(dataset, read(access), served, sample, metadata)
     # A plugin may have been registered since the last call.
     forget_filters()
     path = (local_path(os.fspath(path)) if is_url(path) else None) or path
     if is_url(path):
-        return _look_far(os.fspath(path), asked, latency_s)
+        return _look_far(os.fspath(path), request, latency_s)
     if latency_s is not None:
         raise UsageError(
             f"{printable(os.fspath(path))}: a latency is for a URL; this file is here"
         )
     flush_beside(path)
     try:
-        facts = _look(path, asked)
+        facts = _look(path, request)
     except (CorruptDataError, CannotJudgeError):
         early = refused(path)
         if early is None:
             raise
-        return _look(path, asked, early)
+        return _look(path, request, early)
     lacks = any(_unreadable(facts))
     early = refused(path) if lacks else early_end(path)
     if early is None or not (lacks or _goes_beyond(early, path)):
         return facts
-    beyond = _look(path, asked, early)
+    beyond = _look(path, request, early)
     better = _unreadable(beyond) < _unreadable(facts)
     return beyond if better or not any(_unreadable(beyond)) else facts
 
 
-class _Asked(NamedTuple):
-    """What is to be known of a file, as `inspect` has it."""
+class _Request(NamedTuple):
+    """What the caller of `inspect` wants to know of a file."""
 
     dataset: str | None
     access: Sequence[StatedPattern]
@@ -242,7 +242,7 @@ class _Asked(NamedTuple):
 
 
 def _goes_beyond(early: Mended, path: str | os.PathLike[str]) -> bool:
-    """Tell whether data of a file lies beyond the end that it states: HDF5 does not read it."""
+    """Whether data of a file lies beyond the end that it states: HDF5 does not read it."""
     with open_mended(path, early) as file:
         datasets = (each.identifier for each in walk(file) if each.kind == "dataset")
         return any(data_end(dataset) > (early.stated or 0) for dataset in datasets)
@@ -251,47 +251,49 @@ def _goes_beyond(early: Mended, path: str | os.PathLike[str]) -> bool:
 def _unreadable(facts: FileFacts) -> tuple[int, int]:
     """Count what is damaged, and what cannot be judged."""
     found = Counter(one.verdict for one in facts.findings)
-    return found[Verdict.DAMAGED], found[Verdict.UNJUDGED]
+    return found[FileVerdict.DAMAGED], found[FileVerdict.UNJUDGED]
 
 
-def _look(path: str | os.PathLike[str], asked: _Asked, early: Mended | None = None) -> FileFacts:
+def _look(
+    path: str | os.PathLike[str], request: _Request, early: Mended | None = None
+) -> FileFacts:
     """Inspect a file as it is, or beyond the end that it states too early."""
     # Without a cache, so that a chunk read twice for its speed is decoded twice.
     with open_readable(path, rdcc_nbytes=0) if early is None else open_mended(path, early) as file:
-        gathered = _gathered(file, asked)
+        gathered = _gathered(file, request)
         format_of = replace(
             format_facts(file, gathered.objects, path, gathered.type_versions),
             early_end=None if early is None else early.stated,
             refused=None if early is None or early.is_end else early.said,
         )
-        known = damaged_metadata(path) if asked.listing else None
+        known = damaged_metadata(path) if request.listing else None
         nbytes = Path(path).stat().st_size
         facts = _facts(os.fspath(path), nbytes, format_of, known, gathered)
-    usual = asked.served == everyone()
+    usual = request.served == everyone()
     measured = {
         path: answer
         for path, patterns in gathered.stated.items()
         if usual and (answer := kept(facts.path, path, question(patterns))) is not None
     }
-    return replace(facts, findings=find(facts, asked.served, gathered.stated, measured))
+    return replace(facts, findings=find(facts, request.served, gathered.stated, measured))
 
 
-def _look_far(url: str, asked: _Asked, latency_s: float | None) -> FileFacts:
+def _look_far(url: str, request: _Request, latency_s: float | None) -> FileFacts:
     """Inspect a file by its URL."""
     opened = open_url(url, None, rdcc_nbytes=0)
     source = opened.source
 
     def look(file: h5py.File, refused: str | None) -> FileFacts:
-        gathered = _gathered(file, asked)
+        gathered = _gathered(file, request)
         found = format_facts(file, gathered.objects, None, gathered.type_versions)
-        known = open_metadata(file) if asked.listing else None
+        known = open_metadata(file) if request.listing else None
         nbytes = file.id.get_filesize() if source is None else source.size
         format_of = replace(found, refused=refused)
         facts = _facts(shown_url(url), nbytes, format_of, known, gathered)
         # Remedies are for a copy, as nothing here can change the file.
         here = replace(facts, path=file_name(url) or "copy.h5")
         return replace(
-            facts, copy=here.path, findings=find(here, asked.served, gathered.stated, {})
+            facts, copy=here.path, findings=find(here, request.served, gathered.stated, {})
         )
 
     with opened.file as file:
@@ -313,23 +315,23 @@ class _Gathered(NamedTuple):
     stated: dict[str, tuple[Pattern, ...]]  # What is read of each dataset that is stated for
 
 
-def _gathered(file: h5py.File, asked: _Asked) -> _Gathered:
+def _gathered(file: h5py.File, request: _Request) -> _Gathered:
     try:
-        return _gathered_by(file, asked, native=True)
+        return _gathered_by(file, request, native=True)
     except HDF5_ERRORS:
         # What HDF5 refuses, it has words for.
-        return _gathered_by(file, asked, native=False)
+        return _gathered_by(file, request, native=False)
 
 
-def _gathered_by(file: h5py.File, asked: _Asked, *, native: bool) -> _Gathered:
-    dataset, access = asked.dataset, asked.access
+def _gathered_by(file: h5py.File, request: _Request, *, native: bool) -> _Gathered:
+    dataset, access = request.dataset, request.access
     found = _collected(file, dataset, native=native)
-    samples = _samples(found) if asked.sample else {}
+    samples = _samples(found) if request.sample else {}
     aside = coordinates(found.datasets()) if access and dataset is None else {}
     stated = _stated(access, file, found.facts, aside) if access else {}
     signs = Reading(file)
     collected = (
-        _completed(each, asked, samples.get(each.path), stated.get(each.path, ()), signs)
+        _completed(each, request, samples.get(each.path), stated.get(each.path, ()), signs)
         for each in found.facts
     )
     return _Gathered(tuple(collected), found.type_versions, stated)
@@ -450,7 +452,7 @@ def _samples(found: _Collected) -> dict[str, SampleFacts]:
 
 def _completed(
     each: ObjectFacts,
-    asked: _Asked,
+    request: _Request,
     sample: SampleFacts | None,
     stated: tuple[Pattern, ...],
     signs: Reading,
@@ -466,6 +468,6 @@ def _completed(
         said = NO_SIGNS if small else signs.of(each.path, facts.dimensions)
         chunks = None if facts.chunks is None else facts.chunks.shape
         facts = replace(facts, purpose=purpose(facts.shape, chunks, facts.itemsize, said))
-    if asked.dataset is not None or sample is not None:
-        facts = replace(facts, patterns=pattern_facts(facts, asked.served, stated))
+    if request.dataset is not None or sample is not None:
+        facts = replace(facts, patterns=pattern_facts(facts, request.served, stated))
     return replace(each, dataset=facts)

@@ -1,6 +1,6 @@
 """What do many files hold: names, kinds, shapes and types?
 
-All threads list files by their own bytes.  What these do not tell in full is left to libhdf5,
+All threads list files by their own bytes.  What these do not say in full is left to libhdf5,
 which lists one file after another.
 """
 
@@ -133,12 +133,12 @@ def _by_libhdf5(path: str) -> FileListing:
     try:
         flush_beside(path)
         with open_readable(path) as file:
-            return FileListing(path, tuple(map(_asked, walk(file))))
+            return FileListing(path, tuple(map(_listed, walk(file))))
     except (ChunkwiseError, *HDF5_ERRORS) as error:
         return FileListing(path, (), error)
 
 
-def _asked(entry: Entry) -> ListedObject:
+def _listed(entry: Entry) -> ListedObject:
     path, kind, identifier = entry.path, entry.kind, entry.identifier
     if identifier is None:
         return ListedObject(path, kind, target=entry.target or entry.reason)

@@ -1,6 +1,6 @@
 """What do a file's own bytes say of all its objects, and what does it cost to list them?
 
-The facts are those of `chunkwise.inspection.collect`, which asks libhdf5.  It is asked here about
+The facts are those of `chunkwise.inspection.collect`, which asks libhdf5.  So do these for
 one object if that has something that is not known here, or damaged.
 """
 
@@ -75,7 +75,7 @@ def _listed(file: h5py.File, found: list[_native.ListedName]) -> Listed:
     }
     collected: list[ObjectFacts] = []
     versions: dict[str, int] = {}
-    asked: Mapping[objects.Address, str] | None = None
+    by_address: Mapping[objects.Address, str] | None = None
     for path, depth, kind, target, _, attributes, stored in found:
         dataset = None if stored is None else _dataset(stored, paths)
         known = kind in ("hard_link", "user_link") or (
@@ -88,11 +88,11 @@ def _listed(file: h5py.File, found: list[_native.ListedName]) -> Listed:
             count = None if attributes is None else len(attributes)
             facts = ObjectFacts(path, depth, kind, count, target=target, dataset=dataset)
         else:
-            if asked is None:
+            if by_address is None:
                 # As libhdf5 has addresses.
                 number = objects.address_of(h5o.open(file.id, b"/"))[:2]
-                asked = {objects.address_at(number, at): one for at, one in paths.items()}
-            facts = collect.object_facts(file, _entry(file, path, depth, kind, target), asked)
+                by_address = {objects.address_at(number, at): one for at, one in paths.items()}
+            facts = collect.object_facts(file, _entry(file, path, depth, kind, target), by_address)
         collected.append(facts)
     return Listed(collected, versions)
 

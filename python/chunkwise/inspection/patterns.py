@@ -69,8 +69,8 @@ def survival(
         number = math.prod(-(-n // b) for n, b in zip(stored.shape, read.block, strict=True))
         reads = number if read.operations is None else read.operations
         decodes = decodes_in_no_order(stored, read.block, reader, reads)
-    # Of an unfiltered chunk that it does not cache, libhdf5 reads just what is asked for, piece
-    # by piece: how long that takes no sample tells.  The sample was read by libhdf5; chunkwise
+    # Of an unfiltered chunk that it does not cache, libhdf5 reads just what is selected, piece
+    # by piece: no sample shows how long that takes.  The sample was read by libhdf5; chunkwise
     # decodes otherwise, and on all cores.
     total_s = None
     if nbytes_per_s and reader.nslots is not None and not stored.is_read_in_pieces(reader):

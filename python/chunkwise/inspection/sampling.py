@@ -33,7 +33,7 @@ SAMPLED_NBYTES: Final = 24 << 20
 # Chunks differ, a few of them suffice for an average.
 SAMPLED_CHUNKS: Final = 8
 # Of small chunks more: a processor learns the branches of as little as a few hundred KiB by heart,
-# and then decodes them up to five times as fast as ones that it has not met.
+# and then decodes them up to five times as fast as ones that are new to it.
 UNLEARNT_NBYTES: Final = 2 << 20
 MOST_CHUNKS: Final = 1_000
 # One chunk beyond this is not worth its time and memory.
@@ -96,7 +96,7 @@ def take_sample(
             number = min(max(SAMPLED_CHUNKS, fewest), most)
             boxes = _stored_chunks(dataset, facts, facts.chunks, number, deadline)
             _, cache_nbytes, _ = dataset.get_access_plist().get_chunk_cache()
-            # This many chunks are met once: the first of them count little.
+            # This many chunks are decoded once: the first of them count little.
             again = cache_nbytes < facts.chunks.nbytes and len(boxes) <= SAMPLED_CHUNKS
             passes = 2 if again else 1
         return _measure(dataset, datatype, boxes, passes, _level(facts), deadline)
@@ -125,7 +125,7 @@ def _logical_nbytes(one: ObjectFacts) -> int:
 
 
 def _level(facts: DatasetFacts) -> int:
-    """Give the dataset's own deflate level; 0 would tell nothing about compression."""
+    """Give the dataset's own deflate level; 0 would say nothing about compression."""
     for one in Pipeline.parse(facts.filters).filters:
         if one.name == "deflate":
             return int(one.options[0]) or DEFAULT_LEVEL
@@ -246,7 +246,7 @@ def _measure(
         done = 0
         for box in boxes:
             # One chunk is read whatever the clock says: from a slow disk, finding the chunks may
-            # have taken all of the time, and one is enough to tell the speed.
+            # have taken all of the time, and one is enough to know the speed.
             if done and _is_over(deadline):
                 break
             read_s, values = _read(dataset, datatype, box)

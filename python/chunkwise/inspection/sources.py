@@ -20,7 +20,7 @@ from chunkwise.files.leading import Bounds, is_series, name_of_source
 from chunkwise.files.leading import places as places
 from chunkwise.inspection.facts import Source, TooShort
 from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason
-from chunkwise.verdicts import Verdict
+from chunkwise.verdicts import FileVerdict
 from chunkwise.words import counted
 
 # Opening a file takes some 0.2 ms on a local disk: so many sources take as long as all
@@ -39,13 +39,13 @@ def sources(dataset: h5d.DatasetID, dcpl: h5p.PropDCID) -> tuple[Source, ...]:
     return tuple(_external(dataset, dcpl, own))
 
 
-def verdict_of_source(source: Source) -> Verdict:
+def verdict_of_source(source: Source) -> FileVerdict:
     """Say what a missing source is to its dataset: HDF5 reads fill values, or nothing at all."""
     if source.missing is None:
-        return Verdict.SOUND
+        return FileVerdict.SOUND
     virtual = source.dataset is not None
     gives_values = virtual or isinstance(source.missing, TooShort)
-    return Verdict.LOOSE if gives_values else Verdict.UNJUDGED
+    return FileVerdict.LOOSE if gives_values else FileVerdict.UNJUDGED
 
 
 # --- virtual ---------------------------------------------------------------------------

@@ -31,7 +31,7 @@ class Axis:
 
     name: str  # In TOML files, in ``--set``, and in messages
     field: str | None  # The field of `Trial`; None if the value decides several of them
-    default: str  # The value if nothing is asked for
+    default: str  # The value if none is given
     parse: Callable[[str], Any]  # Reads a value other than the default; raises UsageError
     show: Callable[[Any], str]  # Writes a parsed value as short as a table needs it
     readers: frozenset[str]  # The readers that it concerns

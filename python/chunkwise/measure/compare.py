@@ -29,7 +29,7 @@ FailOn = Literal["slower", "different", "none"]
 BUSY: Final = 0.9
 # If this much of a difference is processor time, the waiting does not matter.
 EXPLAINED: Final = 0.5
-# What tells machines and versions apart, in this order, before whatever else a file names.
+# What distinguishes machines and versions, in this order, before whatever else a file names.
 _FIRST: Final = ("cpu", "cpu_count", "machine", "system", "hdf5", "h5py", "netcdf", "zlib")
 
 

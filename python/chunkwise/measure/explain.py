@@ -122,7 +122,7 @@ def pipelines(target: Target) -> list[str]:
     return sorted({target.filters, *target.file_filters} - {"none"})
 
 
-# A read that needs so many chunks, and decodes so many times what it asks for, is
+# A read that needs this many chunks, and decodes this many times what it asks for, is
 # not helped by a cache: already the first one is slow.
 MANY_CHUNKS = 8
 MUCH_DECODED = 16
@@ -192,7 +192,7 @@ def _explain(results: Results) -> Cause | None:
             f"with {_named_cache(slow.target, slow.cell)}, and "
             f"{format_seconds(total(slow.cured))} with {_named_cache(slow.target, slow.cured)}."
         )
-        # Shapes alone do not tell why.
+        # Shapes alone do not show why.
         return _beside(_held(slow, why), slow)
     return _no_slow_pattern(slow)
 

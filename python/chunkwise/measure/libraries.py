@@ -53,32 +53,32 @@ _PATIENCE_S: Final = 60.0
 class LibHDF5:
     """A libhdf5 that workers can load."""
 
-    asked: str | None  # As it was asked for; None for the one of the h5py installed here
+    path: str | None  # As the user gave it; None for the one of the h5py installed here
     version: str  # Its version, such as ``1.10.8``
     command: tuple[str, ...]  # Starts a worker
     environment: Mapping[str, str]  # What the worker's environment has besides this process's
     zlib: str = "unknown"  # The version of the zlib that it has loaded, or ``unknown``
 
 
-def find(asked: str | None, folder: str) -> LibHDF5:
+def find(path: str | None, folder: str) -> LibHDF5:
     """Find a library, and ask it for its version, in a process of its own."""
     environment = plugins()
-    if asked is None:
+    if path is None:
         version, zlib = _here(tuple(environment.items()))
         return LibHDF5(None, version, WORKER, environment, zlib)
-    if not Path(asked).exists():
+    if not Path(path).exists():
         raise UsageError(
-            f"--libhdf5 {printable(asked)}: there is no such file; give the path of a "
+            f"--libhdf5 {printable(path)}: there is no such file; give the path of a "
             "libhdf5.so, or of a Python that has h5py"
         )
-    if is_shared_library(asked):
-        _check_architecture(asked)
+    if is_shared_library(path):
+        _check_architecture(path)
         command = WORKER
     else:
-        command = (asked, *WORKER[1:])
+        command = (path, *WORKER[1:])
         environment = {**environment, "PYTHONPATH": _package_alone(folder)}
-    version, zlib = _versions(asked, command[0], environment)
-    return LibHDF5(asked, version, command, environment, zlib)
+    version, zlib = _versions(path, command[0], environment)
+    return LibHDF5(path, version, command, environment, zlib)
 
 
 def check_zlib(zlib: str, reader: str, library: LibHDF5) -> str:
@@ -93,19 +93,19 @@ def check_zlib(zlib: str, reader: str, library: LibHDF5) -> str:
             f"zlib {printable(zlib)}: a path with a colon or a space cannot be preloaded; link "
             "to it from another folder"
         )
-    trial = Trial("", "", "", (), reader, libhdf5=library.asked, zlib_path=zlib)
+    trial = Trial("", "", "", (), reader, libhdf5=library.path, zlib_path=zlib)
     variables = {**library.environment, **preloading(zlib)}
-    answer = _asked(library.command[0], _ASK_ZLIB, variables, json.dumps(trial.to_json()))
+    answer = _answer(library.command[0], _ASK_ZLIB, variables, json.dumps(trial.to_json()))
     if answer.returncode == 0:
         return answer.out.decode().strip()
     raise UsageError(_reason(answer) or f"zlib {printable(zlib)}: cannot be used")
 
 
 def plugins() -> dict[str, str]:
-    """Tell HDF5 where hdf5plugin has its filters, after the user's own folders."""
+    """Give HDF5 the folder in which hdf5plugin has its filters, after the user's own folders."""
     found = importlib.util.find_spec("hdf5plugin")
     said = os.environ.get("HDF5_PLUGIN_PATH", "")
-    # "::" tells HDF5 to load none at all.
+    # With "::", HDF5 loads none at all.
     if found is None or found.origin is None or said == "::":
         return {}
     folders = [folder for folder in said.split(os.pathsep) if folder]
@@ -149,15 +149,15 @@ def _here(environment: tuple[tuple[str, str], ...]) -> tuple[str, str]:
     return _versions(None, WORKER[0], dict(environment))
 
 
-def _versions(asked: str | None, program: str, environment: Mapping[str, str]) -> tuple[str, str]:
-    given = [str(Path(str(asked)).resolve())] if is_shared_library(asked) else []
-    answer = _asked(program, _ASK, environment, *given)
+def _versions(path: str | None, program: str, environment: Mapping[str, str]) -> tuple[str, str]:
+    given = [str(Path(str(path)).resolve())] if is_shared_library(path) else []
+    answer = _answer(program, _ASK, environment, *given)
     try:
         values: dict[str, Any] = json.loads(answer.out)
         return str(values["hdf5"]), str(values["zlib"])
     except (ValueError, KeyError, TypeError):
         reason = _reason(answer) or "it says nothing"
-        name = printable(str(asked or "of h5py"))
+        name = printable(str(path or "of h5py"))
         raise UsageError(f"--libhdf5 {name}: cannot be used: {printable(reason)}") from None
 
 
@@ -166,7 +166,7 @@ def _reason(answer: Ended) -> str:
     return answer.last_words.partition(": ")[2] or answer.last_words
 
 
-def _asked(program: str, code: str, environment: Mapping[str, str], *words: str) -> Ended:
+def _answer(program: str, code: str, environment: Mapping[str, str], *words: str) -> Ended:
     try:
         command = [program, *python(code)[1:], *words]
         return finished(command, environment=environment, timeout_s=_PATIENCE_S)

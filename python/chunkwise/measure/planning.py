@@ -28,7 +28,7 @@ _LEAST_S: Final = 0.2
 _WHOLE_LOOP: Final = 3
 # Bytes a slot of the chunk cache's hash table: a pointer each.
 SLOT_NBYTES: Final = 8
-# Unasked, no read is larger than this and what so many stored bytes can be (deflate: 1,032).
+# By default, no read is larger than this and what its stored bytes can be (deflate: 1,032).
 _SMALL_NBYTES: Final = 64 << 20
 _VALUES_OF_A_BYTE: Final = 2_000
 _MOST_CHUNKS: Final = 1 << 15
@@ -63,14 +63,14 @@ class Plan:
 
     @property
     def libraries(self) -> list[str | None]:
-        """Every libhdf5 that is asked for, each once."""
+        """Every requested libhdf5, each once."""
         return list(dict.fromkeys(p.parameters.get("libhdf5") for p in self.planned))
 
     @property
     def zlibs(self) -> list[tuple[str, str, str | None]]:
-        """Every zlib that is asked for, with the reader and the libhdf5, each once."""
-        asked = [p.parameters for p in self.planned if "zlib_path" in p.parameters]
-        return list(dict.fromkeys((p["zlib_path"], p["reader"], p.get("libhdf5")) for p in asked))
+        """Every requested zlib, with the reader and the libhdf5, each once."""
+        named = [p.parameters for p in self.planned if "zlib_path" in p.parameters]
+        return list(dict.fromkeys((p["zlib_path"], p["reader"], p.get("libhdf5")) for p in named))
 
     @property
     def least_s(self) -> float:
@@ -102,7 +102,7 @@ class Plan:
                 if known is not None:
                     parameters |= {"check": True, "data": known}
             parameters = {**one.parameters, **bounds, **parameters}
-            # Chunks are cut to a sample's shape; what was asked for is what is compared.
+            # Chunks are cut to a sample's shape; the requested ones are compared.
             target = replace(target, chunks=target.chunks and one.variant.chunks)
             if Pipeline.parse(one.variant.filters).effort != "as-stated":
                 # The writer has to know what the file does not say.
@@ -112,7 +112,7 @@ class Plan:
 
 
 def share_s(seconds: float, trials: int, checked: bool = False) -> float:
-    """Return the seconds of reads or writes that each of so many trials may take."""
+    """Return the seconds of reads or writes that each of this many trials may take."""
     share = _SHARE * seconds / max(1, trials) - OVERHEAD_S
     return max(_LEAST_S, share / _WHOLE_LOOP if checked else share)
 

@@ -43,7 +43,7 @@ class Ended:
     err: bytes
     elapsed_s: float  # From its start to its end
     memory_nbytes: int = 0  # The most that it was seen to have, if that was watched
-    # What other programs had of the processors meanwhile; None where the system does not tell.
+    # What other programs had of the processors meanwhile; None where the system does not say.
     others_share: float | None = None
 
     @property
@@ -139,7 +139,7 @@ class Share:
 
     @property
     def of_others(self) -> float | None:
-        """From 0 to 1; None where the system does not tell, or too little was watched."""
+        """From 0 to 1; None where the system does not say, or too little was watched."""
         return min(self.others_s / self.all_s, 1.0) if self.all_s > _LEAST_WATCHED_S else None
 
     def add(
@@ -153,7 +153,7 @@ class Share:
 
 
 def look(pid: int | None) -> tuple[float, float] | None:
-    """Give busy seconds of all processors, and of a process or this one; None if nobody tells."""
+    """Give busy seconds of all processors, and of a process or this one; None if unknown."""
     busy = busy_s()
     if busy is None or pid is None:
         return None if busy is None else (busy, sum(os.times()[:4]))
@@ -166,7 +166,7 @@ def look(pid: int | None) -> tuple[float, float] | None:
 
 
 def busy_s() -> float | None:
-    """Return the seconds that all processors were busy until now; None if nobody tells."""
+    """Return the seconds that all processors were busy until now; None if unknown."""
     try:
         machine = Path("/proc/stat").read_text(encoding="utf-8").split("\n", 1)[0].split()[1:]
         # user, nice, system, idle, iowait, irq, softirq, steal: what the host takes is not ours.

@@ -129,10 +129,10 @@ def _where_the_time_goes(results: Results) -> list[str]:
     if not set(results.varied) - {"operation", "access", "reader"}:
         groups = [list(results.cells)]
     for cells in groups:
-        told = [c for c in cells if any(m.breakdown for m in c.succeeded)]
-        if not told:
+        broken_down = [c for c in cells if any(m.breakdown for m in c.succeeded)]
+        if not broken_down:
             continue
-        cell = max(told, key=lambda cell: cell.total_s or 0.0)
+        cell = max(broken_down, key=lambda cell: cell.total_s or 0.0)
         measured = next(m for m in cell.succeeded if m.breakdown)
         assert measured.breakdown is not None
         done = ""

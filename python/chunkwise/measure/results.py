@@ -30,7 +30,7 @@ class Cell:
     """All repeats of one combination."""
 
     access: Access  # The pattern
-    trial: Trial  # What was asked each time, but for its bounds
+    trial: Trial  # What was done each time, but for its bounds
     measurements: tuple[Measurement, ...]  # In the order in which they were made; at least one
     # Its value on each axis, as text (`chunkwise.measure.axes`)
     point: Point = field(default_factory=dict)
@@ -47,12 +47,12 @@ class Cell:
 
     @property
     def cache_nbytes(self) -> int | None:
-        """The cache asked for; None for the default."""
+        """The requested cache; None for the default."""
         return self.trial.cache_nbytes
 
     @property
     def page_cache(self) -> PageCache:
-        """``warm`` or ``cold``, as asked for."""
+        """``warm`` or ``cold``, as requested."""
         return self.trial.page_cache
 
     @property
@@ -273,7 +273,7 @@ class Results:
         return base.total_s / cell.total_s
 
     def speed_is_estimated(self, cell: Cell) -> bool:
-        """Tell whether one of the two times behind `speed` is extrapolated."""
+        """Return whether one of the two times behind `speed` is extrapolated."""
         return cell.extrapolated or standard_of(self, cell).extrapolated
 
     def summary(self) -> list[dict[str, Any]]:

@@ -144,13 +144,13 @@ def with_readers(space: Space) -> Space:
 def _libraries(
     plan: Plan, worker: Sequence[str] | None, stack: contextlib.ExitStack
 ) -> dict[str | None, LibHDF5]:
-    """Find every libhdf5 that is asked for, and see that it calls the zlib asked for."""
+    """Find every requested libhdf5, and see that it calls the requested zlib."""
     if worker is not None:
-        return {asked: LibHDF5(asked, "", tuple(worker), {}) for asked in plan.libraries}
+        return {path: LibHDF5(path, "", tuple(worker), {}) for path in plan.libraries}
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="chunkwise-"))
-    found = {asked: find_library(asked, folder) for asked in plan.libraries}
-    for zlib, reader, asked in plan.zlibs:
-        check_zlib(zlib, reader, found[asked])
+    found = {path: find_library(path, folder) for path in plan.libraries}
+    for zlib, reader, path in plan.zlibs:
+        check_zlib(zlib, reader, found[path])
     return found
 
 

@@ -139,8 +139,8 @@ def _lines(text: str) -> list[Values]:
     for line in whole:
         values = json.loads(line)
         trial, environment = values.pop("trial"), values.pop("environment", {})
-        asked = {f"asked_{key}": trial[key] for key in trial.keys() & values.keys()}
-        records.append({**trial, **values, **asked, **environment})
+        requested = {f"asked_{key}": trial[key] for key in trial.keys() & values.keys()}
+        records.append({**trial, **values, **requested, **environment})
     return records
 
 

@@ -51,8 +51,8 @@ class Schedule:
     progress: Callable[[Step], None]
     store: Store | None = None
     shares: bool = True
-    # Whether a trial that nobody keeps goes before the first: what is met for the first time
-    # (fresh memory, a library not loaded yet, an empty folder) makes whoever is first slower.
+    # Whether a trial that nobody keeps goes before the first: what happens for the first time
+    # (fresh memory, a library not loaded yet, an empty folder) makes the first reader slower.
     touch: bool = False
 
     def __post_init__(self) -> None:

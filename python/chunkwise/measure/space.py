@@ -87,7 +87,7 @@ class Space:
         return [standard, *varied]
 
     def _check_all_used(self, points: Sequence[Point]) -> None:
-        """Raise UsageError for what was asked for and would silently not be measured."""
+        """Raise UsageError for what was requested and would silently not be measured."""
         for name, texts in self._values():
             for text in texts:
                 if text != AXES[name].default and all(p[name] != text for p in points):

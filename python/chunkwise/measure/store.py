@@ -91,7 +91,7 @@ class Store:
         if first.get("format") != FORMAT or first.get("version") != VERSION:
             raise UsageError(f"{self._name}: not a file of trials; name another one to save to")
         first["dataset"] = str(first.get("dataset")).strip("/")
-        # Older ones do not tell.
+        # Older ones do not say.
         first.setdefault("sample", header["sample"])
         if first != header:
             changed = [key for key in header if first.get(key) != header[key]]

@@ -35,7 +35,7 @@ def say(console: Console, text: str, style: str = "", indent: str = "") -> None:
 
 
 def plain_table(gap: int = 1) -> Table:
-    """Make a table without lines, its columns so many spaces apart."""
+    """Make a table without lines, its columns this many spaces apart."""
     return Table(box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="bold")
 
 
@@ -45,7 +45,7 @@ def bar(share: float, width: int = _BAR_WIDTH) -> str:
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
-# Axes that a table tells by its heading, or by its first columns.
+# Axes that a table states in its heading, or in its first columns.
 _ELSEWHERE = frozenset({"operation", "access", "format", "chunk", "filter", "reader"})
 
 

@@ -74,7 +74,7 @@ class Verdict:
     # The interval for the ratio; None if there are too few repeats for one.
     low: float | None = None
     high: float | None = None
-    # Where it cannot tell: so many repeats a side would likely decide.  None if more than a
+    # Where it cannot tell: this many repeats a side would likely decide.  None if more than a
     # hundred would be needed: the ratio is about the threshold.
     repeats: int | None = None
     fastest: float | None = None  # The fastest repeat of the other to the fastest of the base
@@ -153,7 +153,7 @@ def check_threshold(threshold: float) -> None:
 
 
 def _beyond(low: float, high: float, best: float, limit: float) -> Word:
-    """Tell which side is slower, if the whole interval and the fastest repeats say so."""
+    """Return which side is slower, if the whole interval and the fastest repeats say so."""
     if min(low, best) > limit:
         return "slower"
     if max(high, best) < -limit:
@@ -167,8 +167,8 @@ def _spread(base: Sequence[float], other: Sequence[float]) -> float:
         abs(math.log(time / statistics.median(side))) for side in (base, other) for time in side
     )
     # The median of an odd number of repeats is one of them: its 0 says nothing.
-    told = deviations[len(base) % 2 + len(other) % 2 :]
-    limit = CAP * max(statistics.median(told), MEDIAN_DEVIATION * USUAL_SPREAD)
+    informative = deviations[len(base) % 2 + len(other) % 2 :]
+    limit = CAP * max(statistics.median(informative), MEDIAN_DEVIATION * USUAL_SPREAD)
     squares = math.fsum(min(deviation, limit) ** 2 for deviation in deviations)
     freedom = _freedom(len(base), len(other))
     return math.sqrt((USUAL_WEIGHT * USUAL_SPREAD**2 + squares) / freedom)

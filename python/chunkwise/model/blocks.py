@@ -32,7 +32,7 @@ def finding_s(chunk_nbytes: int) -> float:
 
 
 def part_nbytes(stored: Stored, block: Sequence[int]) -> float | None:
-    """Tell how many bytes of a chunk are decoded for one read of a block, on average.
+    """Return how many bytes of a chunk are decoded for one read of a block, on average.
 
     None if the chunk is decoded whole.
     """

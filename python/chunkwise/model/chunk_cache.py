@@ -95,7 +95,7 @@ def slots(
 
 
 def fits(reader: Reader, chunks: int, nbytes: int) -> bool:
-    """Whether a reader's cache holds so many chunks of so many bytes, if none collide."""
+    """Whether a reader's cache holds this many chunks of this many bytes, if none collide."""
     has_slots = reader.nslots is None or chunks <= reader.nslots
     return has_slots and chunks * nbytes <= reader.cache_nbytes
 
@@ -141,7 +141,7 @@ def _shared(nslots: int, read: Read) -> tuple[int, int, npt.NDArray[np.int64]]:
 
 
 def hash_slots(chunks: int) -> int:
-    """Return ``rdcc_nslots`` for a cache of so many chunks: a prime, about 100 for each."""
+    """Return ``rdcc_nslots`` for a cache of this many chunks: a prime, about 100 for each."""
     # libhdf5 keeps one chunk per slot.  Beyond a million slots, 10 for each; at most as many as no
     # memory holds.
     number = max(FEWEST_SLOTS, min(100 * chunks, max(10 * chunks, MANY_SLOTS)))
@@ -175,7 +175,7 @@ class ChunkCache:
     _holder: dict[int, int] = field(default_factory=dict)
 
     def access(self, chunk: int, slot: int, wanted_nbytes: int) -> bool:
-        """Read from a chunk, known by a number from 0 on; tell whether it had to be loaded."""
+        """Read from a chunk, known by a number from 0 on; return whether it had to be loaded."""
         self.steps += 1
         load = self._holder.get(slot) != chunk
         if load:

@@ -71,13 +71,13 @@ MOST_WASTE: Final = 1 / 16
 
 # This many reads of a usual pattern: a program reads some lines, not all.
 USUAL_READS: Final = 1_000
-# Of so many single reads, one is of everything.
+# Of this many single reads, one is of everything.
 SINGLE_READS: Final = 10_000
 # This many of the best shapes are examined closely.
 _CLOSELY: Final = 24
 # Shapes within this factor of the best are as good; the largest of them is taken.
 _ABOUT: Final = 1.02
-# Of shapes that must not slow reads down, so many are tried, the best first.
+# Of shapes that must not slow reads down, this many are tried, the best first.
 _TRIED: Final = 400
 # More are not looked at: one length of two is left out.
 _MOST_SHAPES: Final = 1 << 17
@@ -134,8 +134,8 @@ def default_chunk(
     is_one = math.prod(extents) * itemsize <= limit_nbytes
     if is_one and present is None:
         return extents
-    asked = [one if isinstance(one, Pattern) else single_reads(one, extents) for one in access]
-    found = tuple(within(one, extents) for one in asked) or usual(extents, itemsize)
+    stated = [one if isinstance(one, Pattern) else single_reads(one, extents) for one in access]
+    found = tuple(within(one, extents) for one in stated) or usual(extents, itemsize)
     # Patterns that are the usual ones say no more than none.
     if found == usual(extents, itemsize):
         load_s = nominal.ANYWHERE_LOAD_S
@@ -230,13 +230,13 @@ def reason(
 
 
 def are_too_small(count: int, nbytes: int) -> bool:
-    """Whether so many chunks of so many bytes take longer to find than to read."""
+    """Whether this many chunks of this many bytes take longer to find than to read."""
     fewest = MANY_CHUNKS if nbytes < TINY_CHUNK_NBYTES else VERY_MANY_CHUNKS
     return nbytes < SMALL_CHUNK_NBYTES and count >= fewest
 
 
 def shrunk(chunk: Sequence[int], itemsize: int, limit_nbytes: int) -> tuple[int, ...]:
-    """Return a chunk of at most so many bytes, its slowest dimensions halved first."""
+    """Return a chunk of at most this many bytes, its slowest dimensions halved first."""
     # It is larger only if a single element is.
     sides = list(chunk)
     while math.prod(sides) * itemsize > limit_nbytes and max(sides, default=1) > 1:

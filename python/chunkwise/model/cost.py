@@ -137,7 +137,7 @@ def decodes_by_size(
 
 
 def decodes_in_no_order(stored: Stored, block: Shape, reader: Reader, operations: int) -> float:
-    """Tell how often so many reads at random places decode each chunk that they touch."""
+    """Return how often this many reads at random places decode each chunk that they touch."""
     # A chunk is cached as often as the cache holds a share of all chunks.
     if stored.is_read_in_pieces(reader):
         return 1.0

@@ -22,7 +22,7 @@ from chunkwise.model.readers import Reader
 
 # A second or two.
 MOST_STEPS: Final = 200_000
-# So many times as many chunks as a cache holds are followed, or none.
+# This many times as many chunks as a cache holds are followed, or none.
 _FILLS: Final = 4
 # The reads that fill the cache at the beginning say nothing about the rest.
 _SHARE: Final = 0.5
@@ -38,7 +38,7 @@ def loads_of_walk(
     order: Shape | None = None,
     most_steps: int = MOST_STEPS,  # Chunks that are followed at most, about
 ) -> float:
-    """Tell how many chunks a walk over the whole dataset loads."""
+    """Return how many chunks a walk over the whole dataset loads."""
     # Parameters are those of `chunkwise.model.cost.walk_cost`.  Exact for libhdf5 where the walk
     # is short.
     walk = stored.walk(block, order)
@@ -65,7 +65,7 @@ def loads_of_walk(
     axes = range(len(stored.shape)) if order is None else order
     starts = [range(0, stored.shape[axis], block[axis]) for axis in axes]
     grid = stored.grid
-    loads = met = later_loads = later_met = 0
+    loads = accesses = later_loads = later_accesses = 0
     for place in _places(starts):
         start = [0] * len(grid)
         for axis, first in zip(axes, place, strict=True):
@@ -78,13 +78,13 @@ def loads_of_walk(
         for chunk, slot, nbytes in zip(numbers, found, wanted, strict=True):
             load = cache.access(chunk, slot, nbytes)
             loads += load
-            met += 1
+            accesses += 1
             if cache.steps > _SHARE * most_steps:
                 later_loads += load
-                later_met += 1
+                later_accesses += 1
         if cache.steps > most_steps:
-            rest = touches - met
-            more = rest * later_loads / max(1, later_met)
+            rest = touches - accesses
+            more = rest * later_loads / max(1, later_accesses)
             return min(float(touches), max(loads + more, float(loads)))
     return float(loads)
 

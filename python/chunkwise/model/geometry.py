@@ -183,7 +183,7 @@ class Walk:
         return Census(fresh, self.operations - fresh - same, same)
 
     def kinds(self, operations: int) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Tell for each of the first operations whether it is fresh, and whether it is same."""
+        """Return for each of the first operations whether it is fresh, and whether it is same."""
         grid = tuple(axis.positions for axis in self.axes)
         where = np.unravel_index(np.arange(operations, dtype=np.int64), grid)
         key: npt.NDArray[np.int64] = np.zeros(operations, dtype=np.int64)
@@ -197,7 +197,7 @@ class Walk:
         return fresh, same
 
     def decodes_per_chunk(self, cached_chunks: int) -> float:
-        """How often the walk decodes each chunk, with a cache of so many chunks."""
+        """How often the walk decodes each chunk, with a cache of this many chunks."""
         # A dimension's repeated visits cost nothing if the cache holds all chunks that the walk
         # touches between two of them: those of a full sweep over the faster dimensions.  1.0 means
         # that no chunk is decoded twice.

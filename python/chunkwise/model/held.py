@@ -35,7 +35,7 @@ def holding(
     least_nslots: int = 0,
     unit: int = MIB,  # What its bytes are a multiple of
 ) -> Cache:
-    """Choose the chunk cache that holds so many chunks: for every reader and writer."""
+    """Choose the chunk cache that holds this many chunks: for every reader and writer."""
     nbytes = -(-chunks * chunk_nbytes // unit) * unit
     return Cache(max(nbytes, least_nbytes), max(hash_slots(chunks), least_nslots))
 

@@ -133,7 +133,7 @@ def metadata_block(metadata_nbytes: int) -> int:
 
 
 def together(layouts: Iterable[FileLayout]) -> FileLayout | None:
-    """Make one layout of several; if something is asked twice, the first wins."""
+    """Make one layout of several; if something is given twice, the first wins."""
     # Paged file space replaces blocks of metadata, which have no effect in it.
     found = list(layouts)
     if not found:

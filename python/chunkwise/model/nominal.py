@@ -150,7 +150,7 @@ class _Along:
         self.touches = each([float(axis.touches) for axis in axes])
         self.chunks = each([float(axis.chunks) for axis in axes])
         self.widest = each([float(axis.widest) for axis in axes])
-        self.met = each([1.0 if axis.nested else 2.0 for axis in axes])
+        self.held = each([1.0 if axis.nested else 2.0 for axis in axes])
 
 
 def _counted(
@@ -169,14 +169,14 @@ def _counted(
         return touches * share, loads * share, chunks
     each = touches / number
     touched = reads * each
-    met = 1 - (1 - np.minimum(1.0, each / chunks)) ** reads
-    distinct = np.maximum(np.minimum(touched, chunks * met), 1.0)
+    touched_share = 1 - (1 - np.minimum(1.0, each / chunks)) ** reads
+    distinct = np.maximum(np.minimum(touched, chunks * touched_share), 1.0)
     lost = np.where(room >= each, np.maximum(0.0, 1 - room / chunks), 1.0)
     return touched, distinct + (touched - distinct) * lost, distinct
 
 
 def _decodes(along: list[_Along], room: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Tell how often a walk decodes each chunk, as `Walk.decodes_per_chunk` does for one shape."""
+    """Return how often a walk decodes each chunk: `Walk.decodes_per_chunk` for several shapes."""
     decodes = np.ones_like(room)
     lost = np.zeros(room.shape, bool)
     faster = np.ones_like(room)
@@ -184,7 +184,7 @@ def _decodes(along: list[_Along], room: npt.NDArray[np.float64]) -> npt.NDArray[
     for one in along[:-1]:
         slower.append(slower[-1] * one.widest)
     for one, before in zip(reversed(along), reversed(slower), strict=True):
-        held = before * one.widest * np.where(faster == 1, 1.0, one.met) * faster
+        held = before * one.widest * np.where(faster == 1, 1.0, one.held) * faster
         held = np.where((faster == 1) & (before == 1), 1.0, held)
         again = (one.touches > one.chunks) & (lost | (held > room))
         decodes = np.where(again, decodes * one.touches / one.chunks, decodes)

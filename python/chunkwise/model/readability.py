@@ -44,13 +44,13 @@ class Program:
     sources: tuple[str, ...] = ()
 
     def reads_filter(self, name: str) -> Can:
-        """Tell whether it decodes one filter, by its name in the grammar."""
+        """Return whether it decodes one filter, by its name in the grammar."""
         if name in self.filters:
             return "yes"
         return "not known" if name in self.unknown else self.others
 
     def reads_format(self, oldest_reader: str) -> Can:
-        """Tell whether it knows a format, named by the oldest libhdf5 that knows it."""
+        """Return whether it knows a format, named by the oldest libhdf5 that knows it."""
         if oldest_reader not in FORMATS or FORMATS.index(oldest_reader) <= FORMATS.index("1.8"):
             return "yes"
         if self.newest is None:
@@ -225,7 +225,7 @@ def program(name: str) -> Program:
 def losses(
     before: Needs, after: Needs, programs: Iterable[Program] = PROGRAMS
 ) -> tuple[Loss, ...]:
-    """Tell which programs read less of a file than of the one before."""
+    """Return which programs read less of a file than of the one before."""
     return tuple(loss for one in programs if (loss := _loss(one, before, after)) is not None)
 
 

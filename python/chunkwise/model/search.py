@@ -32,7 +32,7 @@ OBJECTIVES: Final = ("read", "write", "size", "balanced")
 BALANCE: Final[Mapping[str, float]] = {"read": 0.8, "write": 0.1, "size": 0.1}
 # Decides between layouts that are equal by the objective.
 _TIE: Final = 0.02
-# Chunks beyond this need more memory than a reader should be told to have.
+# Chunks beyond this need more memory than a reader should be advised to have.
 MOST_CHUNK_NBYTES: Final = 16 << 20
 # Bytes of the index: a B-tree's leaf is half full, and a chunk's header takes bytes, too.
 INDEX_NBYTES: Final = 64
@@ -48,7 +48,7 @@ _SPREAD: Final = 5
 _REFERENCES: Final = 4
 # A layout may be better than the model says by so much in its score, which is a logarithm.
 DOUBTED: Final = math.log(1.6)
-# Chunks so many times as large are of another size.
+# Chunks this many times as large are of another size.
 _OTHER_SIZE: Final = 4
 # Doublings and halvings of sides between two chunk shapes that are unlike, or near each other.
 _UNLIKE: Final = 1.0
@@ -78,7 +78,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Problem:
-    """What is asked for, and all that the model needs to answer."""
+    """The question, and all that the model needs to answer it."""
 
     shape: Shape  # Of the dataset, in elements, and bytes of one
     itemsize: int
@@ -187,7 +187,7 @@ class Problem:
         return score
 
     def fits(self, outcome: Outcome) -> bool:
-        """Whether a layout is within the size that was asked for."""
+        """Whether a layout is within the most bytes that it may take."""
         return self.most_nbytes is None or outcome.nbytes <= self.most_nbytes
 
 
@@ -346,7 +346,7 @@ class _Steps:
         yield from sorted(found - {places})
 
     def stretched(self, places: Shape, axis: int, factor: float) -> Shape:
-        """Give the shape whose side along one dimension is nearest to so many times as long."""
+        """Give the shape whose side along one dimension is nearest to this many times as long."""
         sides = self.sides[axis]
         place = bisect_left(sides, round(sides[places[axis]] * factor))
         return (*places[:axis], min(len(sides) - 1, place), *places[axis + 1 :])
@@ -392,7 +392,7 @@ def by_rule(found: Ranking, problem: Problem) -> Outcome:
 def chosen(found: Ranking, problem: Problem, number: int, present: Layout | None) -> list[Outcome]:
     """Choose the layouts that are worth a measurement: the best, and unlike each other.
 
-    Neighbours that cost the same tell little; the model is more often wrong about a filter, or
+    Neighbours that cost the same show little; the model is more often wrong about a filter, or
     about the size of chunks, than about one length.  So chunks of each size are among them.
     """
     # The choices of others are worth a look even if the model ranks them lower.
@@ -415,13 +415,13 @@ def by_size(ranked: Sequence[Outcome], problem: Problem) -> list[Outcome]:
     Those that the model holds for much worse than the best come last.
     """
     most = DOUBTED + min((problem.score(one.figures) for one in ranked), default=0.0)
-    met: Counter[int] = Counter()
+    tried_sizes: Counter[int] = Counter()
 
     def place(rank: int, one: Outcome) -> tuple[bool, int, int]:
         nbytes = math.prod(one.layout.chunks or problem.shape) * problem.itemsize
         size = round(math.log(nbytes, _OTHER_SIZE))
-        met[size] += 1
-        return problem.score(one.figures) > most, met[size], rank
+        tried_sizes[size] += 1
+        return problem.score(one.figures) > most, tried_sizes[size], rank
 
     places = {one.layout: place(rank, one) for rank, one in enumerate(ranked)}
     return sorted(ranked, key=lambda one: places[one.layout])

@@ -31,7 +31,7 @@ class Rates:
     load_s: float = 0.0  # Seconds to find, fetch and keep a chunk, besides its bytes
     piece_s: float = 0.0  # Seconds for a run of bytes that is read by itself, without a chunk
     run_s: float = 0.0  # Seconds for each run that is copied
-    copy_s: float = 0.0  # Seconds a byte that is asked for
+    copy_s: float = 0.0  # Seconds a byte of the selection
     fetch_s: float = 0.0  # Seconds a stored byte that is read or written
     index_s: float = 0.0  # Seconds a chunk of the dataset, to learn where all are
     fresh_s: float = 0.0  # Seconds a byte of memory that is touched for the first time
@@ -102,7 +102,7 @@ class Storage:
     nbytes_per_s: float  # Bytes that follow in a second
 
     def seconds(self, requests: float, nbytes: float) -> float:
-        """Seconds for so many requests, one after another, of so many bytes in all."""
+        """Seconds for this many requests, one after another, of this many bytes in all."""
         return requests * self.request_s + nbytes / self.nbytes_per_s
 
 
@@ -122,7 +122,7 @@ class Machine:
         return known.get(reader) or known.get("libhdf5") or Rates()
 
     def speedup(self, reader: str, abreast: float) -> float:
-        """Tell how many times as fast a reader decodes so many chunks at a time as one."""
+        """Return how many times as fast a reader decodes this many chunks at a time as one."""
         if reader != CHUNKWISE or self.threads < 2:
             return 1.0
         busy = min(1.0, (abreast - 1) / (self.threads - 1))

@@ -34,7 +34,7 @@ _FEW: Final = 12
 SIEVE_NBYTES: Final = 1 << 16
 # What systems read ahead of a sequential reader (Linux's default).
 READ_AHEAD_NBYTES: Final = 128 << 10
-# Memory of so many bytes is the system's again when it is freed, and fresh when it is asked for
+# Memory of this many bytes is the system's again when it is freed, and fresh when it is allocated
 # again (the most that glibc's M_MMAP_THRESHOLD grows to).
 GIVEN_BACK_NBYTES: Final = 32 << 20
 # Buffers from this size on come in huge pages, where there are such.
@@ -72,7 +72,7 @@ class Pattern:
     flat: bool = False
     # Whether one read is what counts: `weight` then holds the share of one in all `operations`.
     of_one_read: bool = False
-    # What a stated pattern was taken for, as users are told; no part of what it is.
+    # What a stated pattern was taken for, as users read it; no part of what it is.
     words: str = field(default="", compare=False)
 
     @property
@@ -92,7 +92,7 @@ class Traffic:
     partial: float
     pieces: float  # Runs of bytes that are read from storage one by one, where no chunk is cached
     runs: float  # Runs of bytes that are copied between chunks and memory
-    selected_nbytes: float  # Bytes asked for
+    selected_nbytes: float  # Bytes of the selection
     chunks: int  # Chunks of the dataset
     abreast: float  # Chunks that may be decoded at the same time
     sieves: float = 0.0  # How often libhdf5 fills its sieve buffer with what lies around a piece
@@ -117,7 +117,7 @@ class Traffic:
     part_nbytes: float | None = None
 
     def fetched_nbytes(self, chunk_stored_nbytes: float) -> float:
-        """Tell how many bytes come from storage that has a chunk as so many."""
+        """Return how many bytes come from storage, where a chunk takes that many."""
         chunks = (self.loads + self.partial) * chunk_stored_nbytes
         return chunks + max(self.pieces_nbytes, self.spanned_nbytes)
 
@@ -211,7 +211,7 @@ def _walked(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
 
 
 def _decodes(stored: Stored, pattern: Pattern, reader: Reader) -> float:
-    """Tell how often a walk in order decodes each chunk."""
+    """Return how often a walk in order decodes each chunk."""
     holding = _outgrown(stored, reader)
     few = stored.walk(pattern.block, pattern.order).chunks_per_operation <= _MOST_HASHED
     if not few:
@@ -227,8 +227,8 @@ def _scattered(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
     touches = operations * each
     if pattern.scattered:
         # The share of chunks that this many draws touch.
-        met = 1 - (1 - min(1.0, each / walk.chunk_count)) ** operations
-        distinct = max(min(touches, walk.chunk_count * met), 1.0)
+        touched_share = 1 - (1 - min(1.0, each / walk.chunk_count)) ** operations
+        distinct = max(min(touches, walk.chunk_count * touched_share), 1.0)
         room = reader.cache_nbytes // stored.chunk_nbytes if stored.chunk_nbytes else 0
         lost = max(0.0, 1 - room / walk.chunk_count) if room >= each else 1.0
         loads = distinct + (touches - distinct) * lost
@@ -250,7 +250,7 @@ def _listed(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
     selections = pattern.selections or ()
     total = pattern.operations or len(selections)
     cache = _cache(stored, reader)
-    met: set[Shape] = set()
+    seen: set[Shape] = set()
     touches = loads = runs = selected = irregular = spanned = 0.0
     axes = range(len(stored.shape))
     # Not as integers: their sums may be beyond 64 bits.
@@ -275,12 +275,12 @@ def _listed(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
             loads += chunks.count
             cache = _cache(stored, reader)
             continue
-        met.update(chunks.followed)
+        seen.update(chunks.followed)
         loads += sum(cache(chunk, wanted) for chunk, wanted in chunks.followed.items())
     scale = total / max(1, len(selections))
     each = touches / max(1, len(selections))
     copied = (max(1.0, runs / max(1.0, touches)), 1.0)
-    distinct = min(loads, math.prod(stored.grid), max(len(met) * scale, 1.0))
+    distinct = min(loads, math.prod(stored.grid), max(len(seen) * scale, 1.0))
     found = _completed(
         stored, pattern, reader, total, touches * scale, distinct, loads * scale, copied,
         selected * scale, each,
@@ -455,7 +455,7 @@ def _copied(stored: Stored, pattern: Pattern) -> tuple[float, float]:
 
 
 def _distance(stored: Stored, pattern: Pattern, found: Traffic) -> tuple[float, float]:
-    """Tell the bytes of a piece of contiguous data, and from its start to the next one's."""
+    """Return the bytes of a piece of contiguous data, and from its start to the next one's."""
     if pattern.selections is not None:
         # On average: a list need not be regular.
         pieces = max(1.0, found.pieces)
@@ -464,7 +464,7 @@ def _distance(stored: Stored, pattern: Pattern, found: Traffic) -> tuple[float, 
 
 
 def _stride(stored: Stored, block: Shape, within: Shape) -> tuple[float, float]:
-    """Tell the bytes of a run of a block, and from its start to the next one's, in an array."""
+    """Return the bytes of a run of a block, and from its start to the next one's, in an array."""
     length, apart, joined = float(stored.itemsize), float(stored.itemsize), True
     for side, extent in zip(reversed(block), reversed(within), strict=True):
         if joined:
@@ -477,7 +477,7 @@ def _stride(stored: Stored, block: Shape, within: Shape) -> tuple[float, float]:
 
 
 def _is_in_order(stored: Stored, pattern: Pattern) -> bool:
-    """Tell whether calls read the file from its beginning to its end."""
+    """Return whether calls read the file from its beginning to its end."""
     if pattern.scattered or pattern.selections is not None:
         return False
     if pattern.order is not None and pattern.order != tuple(sorted(pattern.order)):
@@ -581,5 +581,5 @@ def _along_chunks(
     blocks = np.minimum(edges // stride, count)
     part = np.where(blocks < count, np.minimum(edges - blocks * stride, block), 0)
     wanted = np.diff(blocks * block + part)
-    met = np.flatnonzero(wanted)
-    return list(zip((met + first).tolist(), wanted[met].tolist(), strict=True))
+    touched = np.flatnonzero(wanted)
+    return list(zip((touched + first).tolist(), wanted[touched].tolist(), strict=True))

@@ -292,7 +292,7 @@ def agreed(error: _Error, first: int) -> _Error:
     return error
 
 
-# What launchers tell their processes: how many there are, and which one this is.
+# What launchers give their processes: how many there are, and which one this is.
 _SIZES: Final = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "PALS_SIZE")
 _RANKS: Final = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK")
 _OTHERS: Final = ("PALS_RANKID", "PMI_CONTROL_PORT")
@@ -400,7 +400,7 @@ def ending(
     patience_s: float = PATIENCE_S,
 ) -> Iterator[None]:
     """End a program of many ranks together: one message, one code, no hang (collective)."""
-    # At the end of the block each rank tells the others whether it failed.  Where one did, the
+    # At the end of the block the ranks exchange whether they failed.  Where one did, the
     # lowest rank that failed itself prints its error, and all raise SystemExit, so that MPI is
     # finalised as usual.  A rank that failed, and waits longer than `patience_s` for the others,
     # ends them: they wait for it where it will not come.

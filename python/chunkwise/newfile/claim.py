@@ -7,7 +7,7 @@ random token, which determines the name of the partial file, ``.out.nc.TOKEN.par
 Others may plant something at these names.  So a folder is used only if it is a folder and no
 link, belongs to this user, is closed to others, and holds a lock that a run has written.
 Everything else is reached from there by descriptor, and no link is followed.  What such a folder
-holds when a run begins counts as an earlier run's, because nothing else tells.  From then on the
+holds when a run begins counts as an earlier run's, for want of other signs.  From then on the
 run knows its files by their inodes, and removes no others.
 """
 
@@ -333,7 +333,7 @@ def _new_token(lock: int) -> str:
     """Write another token into a lock."""
     token = secrets.token_hex(8)
     system.pwrite(lock, f"chunkwise repack {token}\n".encode(), 0)
-    # Before anything is made whose name only this tells.
+    # Before anything is made whose name only this gives.
     os.fsync(lock)
     return token
 

@@ -58,7 +58,7 @@ class _Accountant(Positioned):
         self.placed: int | None = None
 
     def dummy(self, nbytes: int) -> memoryview:
-        """Bytes that nobody reads, which tell a chunk from everything else."""
+        """Bytes that nobody reads, which distinguish a chunk from everything else."""
         if self._dummy.nbytes < nbytes:
             self._dummy = np.empty(max(nbytes, 1 << 20), np.uint8)
             self._begin = self._dummy.ctypes.data

@@ -32,7 +32,7 @@ from chunkwise.patching.installed import patch_h5py, patch_stats
 from chunkwise.routing.reading import counts
 from chunkwise.words import counted
 
-# Repeated reads take no more of a program's time than this part, or than so many seconds.
+# Repeated reads take no more of a program's time than this part, or than this many seconds.
 _SHARE = 0.1
 _LEAST_S = 1.0
 # A larger array is not read twice.

@@ -57,11 +57,11 @@ class Comparison:
         """Return every `step`-th piece, from the first."""
         return replace(self, pieces=self.pieces[first::step])
 
-    def run(self, tell: Callable[[int], None] = lambda _: None) -> None:
+    def run(self, report: Callable[[int], None] = lambda _: None) -> None:
         """Open the files, and compare the pieces."""
         if self.pieces:
             with open_h5(self.source) as source, open_h5(self.target) as target:
-                _compare_pieces(self, source, target, tell)
+                _compare_pieces(self, source, target, report)
 
 
 @dataclass(frozen=True)
@@ -80,13 +80,13 @@ def prove(
     *,
     allowed: Allowed = Allowed(),  # noqa: B008 (frozen)
     memory_nbytes: int,
-    tell: Callable[[int], None] = lambda _: None,
+    report: Callable[[int], None] = lambda _: None,
     sharing: Sharing | None = None,
 ) -> Proved:
     """Compare a finished file with its source."""
     begun = time.monotonic()
     names = Names(str(source.filename), said)
-    comparing = _Comparing(names, allowed, memory_nbytes, tell, sharing)
+    comparing = _Comparing(names, allowed, memory_nbytes, report, sharing)
     structure = comparing.structure
     with _opened(made, names) as target:
         structure.compare(source, target)
@@ -125,9 +125,9 @@ def _opened(made: Path, names: Names) -> Iterator[h5py.File]:
 
 
 def _compare_pieces(
-    what: Comparison, source: h5py.File, target: h5py.File, tell: Callable[[int], None]
+    what: Comparison, source: h5py.File, target: h5py.File, report: Callable[[int], None]
 ) -> None:
-    values = Values(what.memory_nbytes, tell, salvaged=what.allowed.salvaged)
+    values = Values(what.memory_nbytes, report, salvaged=what.allowed.salvaged)
     for piece in what.pieces:
         mine, theirs = (h5py.h5d.open(file.id, piece.name) for file in (source, target))
         pair = Pair(mine, theirs, what.allowed.bounds.get(piece.path))
@@ -170,7 +170,7 @@ class _Comparing:
     names: Names
     allowed: Allowed
     memory_nbytes: int
-    tell: Callable[[int], None]
+    report: Callable[[int], None]
     sharing: Sharing | None
     pieces: list[Piece] = field(default_factory=list)
     structure: Structure = field(init=False)
@@ -178,7 +178,7 @@ class _Comparing:
 
     def __post_init__(self) -> None:
         self.structure = Structure(self.names, self.allowed, self._dataset)
-        self.values = Values(self.memory_nbytes, self.tell, salvaged=self.allowed.salvaged)
+        self.values = Values(self.memory_nbytes, self.report, salvaged=self.allowed.salvaged)
 
     def _dataset(self, partners: Partners) -> None:
         path, name = partners.path, partners.name
@@ -211,7 +211,7 @@ class _Comparing:
                 there = part.moved(box.start)
                 if not self.structure.same_meaning(path, pair.mine, pair.theirs, there):
                     raise _difference(self.names, path, there.start, "differs from the source")
-                self.tell(there.size * pair.datatype.get_size())
+                self.report(there.size * pair.datatype.get_size())
 
 
 def _compare_user_blocks(source: h5py.File, made: Path, names: Names) -> None:

@@ -23,8 +23,8 @@ from chunkwise.files.classic import Attribute, Header, UnknownHeaderError, Varia
 from chunkwise.files.dimensions import (
     HIDDEN,
     NOT_ITS_COORDINATE,
+    DimensionFacts,
     Members,
-    Stored,
     Visible,
     scales_of,
     stored_of,
@@ -112,7 +112,7 @@ class _Comparison:
         ]
         return NOT_ITS_COORDINATE.encode() * is_apart + _normal(one.name)
 
-    def _looked_at(self, name: bytes) -> Stored:
+    def _looked_at(self, name: bytes) -> DimensionFacts:
         """Look at a dataset, which stands for a variable or a dimension."""
         found = h5o.open(self._root, name)
         if not isinstance(found, h5d.DatasetID):

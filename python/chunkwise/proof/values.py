@@ -105,12 +105,12 @@ class Pair:
 
 
 class Values:
-    """Compares values of plain bytes; `tell` gets the bytes of each part that was equal."""
+    """Compares values of plain bytes; `report` gets the bytes of each part that was equal."""
 
     def __init__(
         self,
         memory_nbytes: int,
-        tell: Callable[[int], None] = lambda _: None,
+        report: Callable[[int], None] = lambda _: None,
         *,
         salvaged: bool = False,
     ) -> None:
@@ -119,7 +119,7 @@ class Values:
         self.label = ""
         self._part_nbytes = min(_PART_NBYTES, memory_nbytes // _PART_OF_MEMORY)
         self._box_nbytes = max(1, memory_nbytes - 2 * self._part_nbytes)
-        self._tell = tell
+        self._report = report
         self._salvaged = salvaged
         self._random = random.Random()
         # The two datasets as the engine reads them: where their data lie is found once.
@@ -146,14 +146,14 @@ class Values:
         """Whether the chunks are stored alike, or a part of them; if not, values may be equal."""
         seen = 0
 
-        def tell(done: int, *_: int) -> None:
+        def report(done: int, *_: int) -> None:
             nonlocal seen
-            self._tell(done - seen)
+            self._report(done - seen)
             seen = done
 
         try:
             ids = pair.mine.id, pair.theirs.id
-            found = _native.same_chunks(library(), *ids, part, label=self.label, progress=tell)
+            found = _native.same_chunks(library(), *ids, part, label=self.label, progress=report)
         except ChunkwiseError:
             # Reading the values says what is wrong, and where.
             return False
@@ -246,7 +246,7 @@ class Values:
         else:
             self._by_engine(pair, dtype, box)
             self.read.nbytes += nbytes
-        self._tell(nbytes)
+        self._report(nbytes)
 
     def _by_engine(self, pair: Pair, dtype: np.dtype[Any], box: Box) -> None:
         """Read a box of the source, then the result in parts of whole chunks; compare each."""

@@ -34,7 +34,7 @@ class SetCache:
     path: str
     nbytes: int
     nslots: int
-    own_slots: bool = False  # Whether the library gives so many slots by itself
+    own_slots: bool = False  # Whether the library gives this many slots by itself
     filters: str = "none"  # Those of the dataset
     program: Tool = "h5py"  # Whose lines come first
     writing: bool = False  # Whether a program needs it that writes, in C

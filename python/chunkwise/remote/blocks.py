@@ -28,7 +28,7 @@ _BUDGET_NBYTES: Final = 32 << 20
 # Bytes a second of a network, until a fetch of this many or more shows that it is slower.
 NBYTES_PER_S: Final = 100_000_000
 _TELLING_NBYTES: Final = 256 << 10
-# The rest of a file comes whole once it takes less time than so many rounds.
+# The rest of a file comes whole once it takes less time than this many rounds.
 _ROUNDS: Final = 2
 # So often is looked for blocks around those that are wanted, as some are here already.
 _WIDENED: Final = 4

@@ -157,7 +157,7 @@ def _store_of_url(url: str, options: dict[str, Any], name: str) -> Store:
     fs, path = _found(url, options, name)
     chain = parts_of_url(url)
     if len(chain) > 1 and protocol(chain[0]) in CACHES:
-        # Asked for parts by several at a time, they would write their copies several times, too.
+        # If several read parts at a time, they would write their copies several times, too.
         try:
             return FileStore(fs.open(path, "rb"))
         except Exception as error:

@@ -1,7 +1,7 @@
 """Who gives the bytes of an object: a web server, S3, another store of fsspec, a file object?
 
-Each store gives only bytes of the object that was opened: `first` notes how to tell it from a
-later one (`Version`), and `get` gives its bytes, or an error.
+Each store gives only bytes of the object that was opened: `first` notes what distinguishes it from
+a later one (`Version`), and `get` gives its bytes, or an error.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Store(Protocol):
         """The bytes from `start` to `stop` of that version."""
 
     async def settle(self, version: Version) -> None:
-        """Check that all bytes are of that version, if `get` cannot tell."""
+        """Check that all bytes are of that version, if `get` cannot."""
         del version
 
 

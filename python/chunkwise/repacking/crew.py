@@ -43,7 +43,7 @@ from chunkwise.proof.compare import Comparison, Sharing
 from chunkwise.proof.records import GOES_ON
 from chunkwise.repacking.creation import properties
 from chunkwise.repacking.options import Options
-from chunkwise.repacking.work import Copied, Executor, Tell
+from chunkwise.repacking.work import Copied, Executor, Report
 
 if TYPE_CHECKING:
     from chunkwise.mpi.ranks import Comm
@@ -149,7 +149,7 @@ class FirstRank(Questions):
         return self._memory if self._agree(path is not None) else None
 
     def _agree(self, well: bool) -> bool:
-        """Wait for all ranks; tell whether all is well with them."""
+        """Wait for all ranks; return whether all is well with them."""
         number, self._meetings = self._meetings, self._meetings + 1
         for pause in pauses():
             agreed = self._answer("meet", number, well)
@@ -240,7 +240,7 @@ class Rank:
         image: bytes,  # What makes a likeness of the target's dataset
         how: dict[str, Any],  # Arguments of `_native.copy_data` that are equal on all ranks
         answer: Callable[[int, Any], Any] | None = None,
-        tell: Tell | None = None,
+        report: Report | None = None,
     ) -> Copied:
         """Copy this rank's part of a dataset, and sum up what all did (collective)."""
         assert self._source is not None
@@ -259,7 +259,7 @@ class Rank:
                     journal=self._journal,
                     encoders=self._encoders,
                     part=(self.comm.size, first, first, self._target),
-                    progress=tell,
+                    progress=report,
                     **how,
                 )
             ask(("note", self._rest()))
@@ -267,10 +267,10 @@ class Rank:
         parts = exchange(self.comm, Copied(**figures))
         return _summed(parts, time.monotonic() - begun)
 
-    def compare(self, what: Comparison, tell: Callable[[int], None] = lambda _: None) -> None:
+    def compare(self, what: Comparison, report: Callable[[int], None] = lambda _: None) -> None:
         """Compare this rank's part of the pieces (collective)."""
         with together(self.comm):
-            what.part(self.comm.rank, self.comm.size).run(tell)
+            what.part(self.comm.rank, self.comm.size).run(report)
 
 
 def _summed(parts: list[Copied], elapsed_s: float) -> Copied:
@@ -390,7 +390,7 @@ class Crew(Executor):
         path: str,
         made: h5d.DatasetID,
         nbytes: int,
-        tell: Tell,
+        report: Report,
         how: dict[str, Any],
     ) -> Copied:
         """Let all ranks copy a dataset."""
@@ -420,16 +420,16 @@ class Crew(Executor):
                     self._append(noted)
             return None
 
-        def tell_all(done: int, read: int, mine: int) -> None:
+        def report_all(done: int, read: int, mine: int) -> None:
             # What all have taken, or as much as this rank has done; it is one of many alike.
             far = max(int(nbytes * dividing.share_taken), done * size)
-            tell(min(nbytes, far), read * size, written or mine * size)
+            report(min(nbytes, far), read * size, written or mine * size)
 
         with closing(dividing):
             copied: Copied = self._call(
-                "copy", path, image_of(made), how, answer=answer, tell=tell_all
+                "copy", path, image_of(made), how, answer=answer, report=report_all
             )
-        tell(nbytes, 0, copied.stored_nbytes_written)
+        report(nbytes, 0, copied.stored_nbytes_written)
         return copied
 
     def _append(self, noted: bytes | None) -> None:
@@ -437,14 +437,14 @@ class Crew(Executor):
         while noted:
             noted = noted[os.write(self._journal, noted) :]
 
-    def sharing(self, claim: Claim, memory_nbytes: int, tell: Callable[[int], None]) -> Sharing:
+    def sharing(self, claim: Claim, memory_nbytes: int, report: Callable[[int], None]) -> Sharing:
         """Return what lets all ranks compare the closed target with the source."""
         del claim
         size = self._comm.size
 
         def compare(what: Comparison) -> None:
             # This rank's part is one of many alike.
-            self._call("compare", what, tell=lambda nbytes: tell(nbytes * size))
+            self._call("compare", what, report=lambda nbytes: report(nbytes * size))
 
         return Sharing(size, memory_nbytes, compare)
 

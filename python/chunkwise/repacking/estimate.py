@@ -22,7 +22,7 @@ from chunkwise.grammar.boxes import Box, bounded, chunk_at, chunk_counts
 from chunkwise.names import HDF5_ERRORS
 from chunkwise.repacking.facts import SourceDataset
 
-# Enough of a dataset to tell how it compresses, and read in a few hundredths of a second.
+# Enough of a dataset to know how it compresses, and read in a few hundredths of a second.
 _PIECES: Final = 3
 _PIECE_NBYTES: Final = 1 << 19
 # This many samples of similar datasets also speak for the others.

@@ -164,7 +164,7 @@ def source_of(
     )
 
 
-# The first files of thousands mostly tell enough.
+# The first files of thousands mostly say enough.
 _LOOKED_AT: Final = 64
 _VARIABLE: Final = "HDF5_VDS_PREFIX"
 

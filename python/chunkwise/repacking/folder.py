@@ -277,9 +277,9 @@ def survey(
         elif jobs > 1:
             left.append(number)
         else:
-            tell = watch(number, source)
+            report = watch(number, source)
             yield _noted(
-                finished, *_treated(batch.out, source, target, work.treat, replaces, tell)
+                finished, *_treated(batch.out, source, target, work.treat, replaces, report)
             )
     works = (
         (

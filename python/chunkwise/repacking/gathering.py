@@ -27,7 +27,7 @@ from chunkwise.files.netcdf3 import is_netcdf3
 from chunkwise.files.opening import refuse_url
 from chunkwise.inspection.folder import find_files
 from chunkwise.names import printable
-from chunkwise.verdicts import Verdict
+from chunkwise.verdicts import FileVerdict
 from chunkwise.words import counted, format_seconds
 
 _TASK: Final = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
@@ -37,7 +37,7 @@ _OURS: Final = re.compile(r"\.(.+)\.([0-9a-f]{16}\.partial|repack|(repack|netcdf
 
 
 # A file that is not taken: its name, why, and what that says of it.
-Left: TypeAlias = tuple[str, str, Verdict]
+Left: TypeAlias = tuple[str, str, FileVerdict]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Wanted:
     """Which of the files that are found are taken."""
 
     excluded: tuple[str, ...] = ()  # Patterns of names, and of paths below what was given
-    quiet_s: float = 0.0  # To what was written within so many seconds, more may come
+    quiet_s: float = 0.0  # To what was written within this many seconds, more may come
 
     def excludes(self, below: PurePath) -> bool:
         """Whether a pattern is about a file, or about a folder that it lies in."""
@@ -59,7 +59,7 @@ class Wanted:
             age_s = max(0.0, time.time() - os.stat(name).st_mtime)  # noqa: PTH116 (any string)
             if age_s < self.quiet_s:
                 why = f"was written to {format_seconds(age_s)} ago (--quiet-for): try later"
-                return [(name, why, Verdict.BUSY)]
+                return [(name, why, FileVerdict.BUSY)]
         return []
 
 
@@ -195,7 +195,7 @@ def _found(
     ):
         refuse_url(argument)
         if base is not None and not os.path.lexists(argument):
-            failed.append((argument, "no such file", Verdict.FAILED))
+            failed.append((argument, "no such file", FileVerdict.FAILED))
             continue
         found = find_files([argument], taken)
         below = partial(_below, argument, base)
@@ -212,7 +212,7 @@ def _found(
             if early := wanted.early(name):
                 failed += early
             elif why is not None:
-                failed.append((name, why, Verdict.FAILED))
+                failed.append((name, why, FileVerdict.FAILED))
             else:
                 yield Path(name), place
 

@@ -27,7 +27,7 @@ from chunkwise.names import HDF5_ERRORS, decode_name
 from chunkwise.repacking.records import Missing
 
 # How headers of objects begin: of version 2 by their signature; of version 1 by version, reserved;
-# then so many messages, the names of the object, bytes; reserved.
+# then this many messages, the names of the object, bytes; reserved.
 _HEADER: Final = re.compile(
     rb"OHDR\x02|\x01\x00..[\x01-\xff].\x00\x00..\x00\x00\x00\x00\x00\x00", re.DOTALL
 )

@@ -63,7 +63,7 @@ def by_bar(show: Show) -> Watch:
 
 
 @dataclass
-class Teller:
+class ProgressReporter:
     """Turns what single datasets report into moments of the whole."""
 
     watch: Watch
@@ -75,7 +75,7 @@ class Teller:
     def of(self, path: str, nbytes: int) -> Callable[[int, int, int], None]:
         """Make the callback for one dataset: bytes done, stored bytes read and written."""
 
-        def tell(done: int, read: int, written: int) -> None:
+        def report(done: int, read: int, written: int) -> None:
             self.watch(
                 Moment(
                     self.phase,
@@ -90,8 +90,8 @@ class Teller:
                 )
             )
 
-        tell(0, 0, 0)
-        return tell
+        report(0, 0, 0)
+        return report
 
     def idle(self, *_: object) -> None:
         """Be the callback of work whose bytes are not counted, that may be ended too."""
@@ -105,7 +105,7 @@ class Teller:
         )
 
     def more(self, nbytes: int) -> None:
-        """Note that so many more bytes are done, of whichever dataset."""
+        """Note that this many more bytes are done, of any dataset."""
         self._before_nbytes = min(self._before_nbytes + nbytes, self.total_nbytes)
         self.idle()
 

@@ -42,7 +42,7 @@ from chunkwise.repacking.facts import look
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.orphans import orphans
 from chunkwise.repacking.plan import Plan, make_plan, require_readable, who_loses
-from chunkwise.repacking.progress import Moment, Teller, Watch
+from chunkwise.repacking.progress import Moment, ProgressReporter, Watch
 from chunkwise.repacking.records import Summary, result_of
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.work import Executor, Run, carry_out
@@ -50,7 +50,7 @@ from chunkwise.settings import settings
 from chunkwise.verifying.file import ends_early
 from chunkwise.words import counted, format_ratio
 
-# Pages that make a file so many times as large are worth a word.
+# Pages that make a file this many times as large are worth a word.
 _LARGER: Final = 1.1
 
 # Most bytes of decoded chunks that are kept while a result is compared with its source.
@@ -235,7 +235,7 @@ def _proved(
         step.source.stored_nbytes if step.action == "copied" else step.source.nbytes
         for step in plan.steps
     )
-    tell = Teller(watch, "verifying", sum(total)).more
+    report = ProgressReporter(watch, "verifying", sum(total)).more
     bounds = {step.source.path: step.bound for step in plan.steps if step.lossy}
     moved = frozenset(step.source.path for step in plan.steps if step.wanted.merged)
     # Chunks that reach into several boxes are kept; both together stay within the budget.
@@ -247,8 +247,8 @@ def _proved(
             claim.place.said,
             allowed=Allowed(bounds, moved, options.salvage, frozenset(missing)),
             memory_nbytes=plan.memory_nbytes // 2,
-            tell=tell,
-            sharing=executor.sharing(claim, plan.memory_nbytes, tell),
+            report=report,
+            sharing=executor.sharing(claim, plan.memory_nbytes, report),
         )
 
 

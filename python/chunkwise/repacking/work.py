@@ -33,13 +33,13 @@ from chunkwise.repacking.creation import CreatedFile, create
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.orphans import leave_out, orphans, real_end
 from chunkwise.repacking.plan import Plan, Step
-from chunkwise.repacking.progress import Teller, Watch
+from chunkwise.repacking.progress import ProgressReporter, Watch
 from chunkwise.repacking.records import DatasetResult, Missing, result_of
 from chunkwise.repacking.trial import has_plugins, stored_filters
 from chunkwise.words import counted
 
 # Called with bytes done, stored bytes read and written.
-Tell = Callable[[int, int, int], None]
+Report = Callable[[int, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Executor:
         path: str,
         made: h5d.DatasetID,
         nbytes: int,
-        tell: Tell,
+        report: Report,
         how: dict[str, Any],  # More arguments of `_native.copy_data`
     ) -> Copied | _native.CopyResult:
         """Copy such a dataset, together with others."""
@@ -100,10 +100,10 @@ class Executor:
         return []
 
     def sharing(
-        self, claim: Claim, memory_nbytes: int, tell: Callable[[int], None]
+        self, claim: Claim, memory_nbytes: int, report: Callable[[int], None]
     ) -> Sharing | None:
         """Return what lets others compare the result with the source, too."""
-        del claim, memory_nbytes, tell
+        del claim, memory_nbytes, report
         return None
 
 
@@ -192,17 +192,17 @@ class Copying:
     journal: _native.Journal
     watch: Watch
     executor: Executor
-    teller: Teller = field(init=False)
+    reporter: ProgressReporter = field(init=False)
     results: dict[str, DatasetResult] = field(default_factory=dict)
     encoders: _native.Encoders = field(default_factory=_native.Encoders)
 
     def __post_init__(self) -> None:
         total_nbytes = sum(step.source.nbytes for step in self.plan.steps)
-        self.teller = Teller(self.watch, "copying", total_nbytes)
+        self.reporter = ProgressReporter(self.watch, "copying", total_nbytes)
 
     def fill(self, claim: Claim, others: Sequence[Step]) -> None:
         """Write tree and data, but for the data of `others`."""
-        plan, options, idle = self.plan, self.options, self.teller.idle
+        plan, options, idle = self.plan, self.options, self.reporter.idle
         steps = {header_address(step.source.address): step for step in plan.steps}
         dcpls = {at: step.dcpl.id for at, step in steps.items() if step.dcpl is not None}
         lost = orphans(Path(self.source.filename)) if options.adopt and not plan.is_whole else []
@@ -267,7 +267,7 @@ class Copying:
     def alone(self, step: Step, made_at: int) -> None:
         """Copy one dataset, on all ranks if it is worth it."""
         source = step.source
-        tell = self.teller.of(source.path, source.nbytes)
+        report = self.reporter.of(source.path, source.nbytes)
         # Closed here and now: what is still open when a file cannot be closed crashes libhdf5.
         with closing(open_at(self.target.id, made_at)) as made, self._errors_of(step):
             one = self._copy(step, made)
@@ -280,7 +280,7 @@ class Copying:
             copied: _native.CopyResult | Copied
             copyable = source.plain and source.linked and step.action in ("copied", "rechunked")
             if copyable and self.executor.shares(made, source.nbytes, raw=one.raw):
-                copied = self.executor.copy(source.path, made, source.nbytes, tell, how)
+                copied = self.executor.copy(source.path, made, source.nbytes, report, how)
             else:
                 copied = _native.copy_data(
                     library(),
@@ -288,11 +288,11 @@ class Copying:
                     target_id,
                     journal=self.journal,
                     encoders=self.encoders,
-                    progress=tell,
+                    progress=report,
                     **how,
                 )
             self._note(step, made, copied)
-        self.teller.ended(source.nbytes)
+        self.reporter.ended(source.nbytes)
 
     def together(self, few: Sequence[tuple[Step, int]]) -> None:
         """Copy some small datasets."""
@@ -301,7 +301,7 @@ class Copying:
                 self.alone(step, made_at)
             return
         nbytes = sum(step.source.nbytes for step, _ in few)
-        tell = self.teller.of(counted(len(few), "dataset"), nbytes)
+        report = self.reporter.of(counted(len(few), "dataset"), nbytes)
         with ExitStack() as opened:
             made = [
                 opened.enter_context(closing(open_at(self.target.id, made_at)))
@@ -316,11 +316,11 @@ class Copying:
                     salvage=self.options.salvage,
                     journal=self.journal,
                     encoders=self.encoders,
-                    progress=tell,
+                    progress=report,
                 )
                 for step, one, copied in zip(steps, made, results, strict=True):
                     self._note(step, one, copied)
-        self.teller.ended(nbytes)
+        self.reporter.ended(nbytes)
 
     def _label(self, step: Step) -> str:
         return f"{printable(str(self.source.filename))}: '{printable(step.source.path)}'"

@@ -82,7 +82,7 @@ class Binding:
     """A dataset that the engine reads (`bound`), or why h5py does (`why`)."""
 
     # With neither, its file was closed, and may be open again.  Of chunkwise's `own` objects
-    # damage is told; of h5py's, h5py says what it has always said.
+    # damage is reported; of h5py's, h5py says what it has always said.
 
     bound: Bound | None = None
     why: str = ""
@@ -111,7 +111,7 @@ class Binding:
         if dataset.id.shape != bound.shape:
             self.look_again(dataset, listed=False)
             bound = self.bound
-        # An h5py object keeps the shape that it has met.
+        # An h5py object keeps the shape that it has seen.
         return None if bound is None or dataset.shape == bound.shape else elsewhere.CHANGED
 
     def look_again(self, dataset: h5py.Dataset, *, listed: bool = True) -> None:
@@ -144,7 +144,7 @@ class _Bindings:
 
     def __init__(self) -> None:
         self.active = False
-        self.far = False  # Whether files that are not local were asked for
+        self.far = False  # Whether files that are not local are also read
         self.files: dict[FileNumber, weakref.WeakValueDictionary[Address, Binding]] = {}
         self._recent: OrderedDict[Address, Binding] = OrderedDict()
         self._looked_at = 0
@@ -165,7 +165,7 @@ class _Bindings:
         return found
 
     def release(self, number: FileNumber) -> list[Bound]:
-        """Drop a file, and tell what was bound; datasets that are still open are bound again."""
+        """Drop a file, and return what was bound; datasets that are still open are bound again."""
         dropped = []
         for address, binding in list(self.files.pop(number, {}).items()):
             self._recent.pop(address, None)

@@ -1,7 +1,7 @@
 """Which types does the engine convert exactly as libhdf5 does?
 
 How libhdf5 converts NaNs, numbers out of range and numbers between two others depends on its
-version and on the processor.  So it is asked: before chunkwise first converts between two types,
+version and on the processor.  So it is tried: before chunkwise first converts between two types,
 both convert the numbers at which they may differ.  If one bit differs, libhdf5 converts.
 """
 
@@ -49,7 +49,7 @@ def memory_type(dtype: DType) -> h5t.TypeID:
 
 
 def parts_between(stored: DType, wanted: DType) -> list[Part] | None:
-    """Tell how elements of one type become elements of another, as libhdf5 converts them."""
+    """Return how elements of one type become elements of another, as libhdf5 converts them."""
     if stored.fields is None:
         return _parts(stored, wanted, (0, 0))
     fields, made = stored.fields, wanted.fields

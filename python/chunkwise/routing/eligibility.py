@@ -40,7 +40,7 @@ UNDECODED: Final = Left("a chunk that is left to libhdf5")
 
 
 def why_not_bound(dataset: h5py.Dataset) -> str | None:
-    """Tell cheaply why a dataset of h5py's own is not worth binding, or cannot be."""
+    """Return, cheaply, why a dataset of h5py's own is not worth binding, or cannot be."""
     if not dataset._readonly and h5i.get_file_id(dataset._id).get_intent() & h5f.ACC_RDWR:
         return WRITABLE
     shape = dataset.shape
@@ -50,7 +50,7 @@ def why_not_bound(dataset: h5py.Dataset) -> str | None:
 
 
 def why_not_of_type(dtype: np.dtype[Any]) -> str | None:
-    """Tell why no dataset of this type is read by the engine."""
+    """Return why no dataset of this type is read by the engine."""
     return REORDERED if _is_reordered(dtype) else None
 
 

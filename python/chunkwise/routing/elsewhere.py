@@ -79,7 +79,7 @@ class Sources:
             self.nbytes += found.content[0]
 
     def why_not_now(self) -> str | None:
-        """Tell why libhdf5 has to read now; None if nothing has happened."""
+        """Return why libhdf5 has to read now; None if nothing has happened."""
         # Must be called under h5py's lock.
         if not self.files:
             return None
@@ -141,7 +141,7 @@ class MappedTo:
 def external_files(
     dataset: h5py.Dataset, bounds: Bounds
 ) -> tuple[list[tuple[str, int, int]], Sources]:
-    """Tell where the data of a dataset lies that is in external files."""
+    """Return where the data of a dataset lies that is in external files."""
     dcpl = dataset.id.get_create_plist()
     prefix = os.fsencode(dataset.id.get_access_plist().get_efile_prefix() or b"")
     runs, sources = [], Sources()
@@ -208,7 +208,7 @@ def _named_in(dataset: h5py.Dataset) -> str:
 
 
 def place_of(dataset: h5py.Dataset) -> Place:
-    """Tell in which file a dataset lies, and at what address: the same when it is opened again."""
+    """Return a dataset's file and its address there: the same when it is opened again."""
     key = next(iter(_keys_of(h5i.get_file_id(dataset.id))), (0, 0))
     return (*key, *h5g.get_objinfo(dataset.id).objno)
 
@@ -450,7 +450,7 @@ class _Space:
         return past // stride * block + min(past % stride, block)
 
     def extent_of(self, length: int) -> int:
-        """Where the first so many elements of the dimension without end stop."""
+        """Where the first `length` elements of the dimension without end stop."""
         start, stride, _, block = (values[self._axis] for values in self.regular)
         if not length:
             return 0
@@ -458,7 +458,7 @@ class _Space:
         return start + full * stride + rest + 1
 
     def first(self, length: int) -> list[Parts]:
-        """The first so many elements of the dimension without end, with all of the others."""
+        """The first `length` elements of the dimension without end, with all of the others."""
         start, stride, _, block = (values[self._axis] for values in self.regular)
         full, rest = divmod(length, block)
         parts = [self._with(start, stride, full, block)] if full or not rest else []

@@ -16,7 +16,7 @@ _LARGEST_STEP = 2**63 - 1
 
 def plain(args: Any) -> bool:
     """Whether an index is of integers, slices with steps of at least 1, and Ellipsis."""
-    # Whether it fits the dataset is for whoever resolves it to say.
+    # Whether it fits the dataset is for the code that resolves it to say.
     for item in args if type(args) is tuple else (args,):
         kind = type(item)
         if kind is slice:

@@ -90,7 +90,7 @@ def into(bound: Bound, dest: Any, source: Any, target: Any) -> Array | Left:
 
 
 def why_not_as(bound: Bound, dtype: Any) -> str | None:
-    """Tell why libhdf5 reads elements as another type; None if the engine does."""
+    """Return why libhdf5 reads elements as another type; None if the engine does."""
     wanted = np.dtype(dtype)
     if _parts(bound, wanted) is not None:
         return None

@@ -14,13 +14,13 @@ class Explained(TypedDict):
     missing_chunks: int | None  # Those of them that were never written
     stored_nbytes: int | None  # Bytes read from storage
     decoded_nbytes: int | None  # Bytes out of the filters, if nothing is cached
-    selected_nbytes: int | None  # Bytes asked for
+    selected_nbytes: int | None  # Bytes of the selection
     # Of the blocks in which filters such as Blosc store these chunks, those that are decoded, and
     # all; None if there are none, or more than 1,024 chunks.
     decoded_blocks: int | None
     blocks: int | None
     amplification: float | None  # Decoded divided by selected; None when nothing is selected
-    threads: int  # At most so many work at it
+    threads: int  # At most this many work at it
     sidecar: str | None  # The file that says where the chunks lie; None: the file itself
     # Why HDF5 of this process refuses the file, though the format allows it; None: it does not.
     refused: str | None

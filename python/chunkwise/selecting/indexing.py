@@ -108,7 +108,7 @@ def _assigned_entry(item: Any, size: int) -> int | slice | Array | None:
 def pieces(
     parts: Hyperslab, chunk: Shape, most: int, where: tuple[slice, ...] = ()
 ) -> Iterator[tuple[tuple[slice, ...], Hyperslab]]:
-    """Cut a hyperslab to pieces of at most so many elements, along chunks: no two share one."""
+    """Cut a hyperslab to pieces of at most this many elements, along chunks: no two share one."""
     # Each comes with its place among the elements.  Dimensions of `where` are cut already.
     start, stride, count, block = parts
     shape = [n * length for n, length in zip(count, block, strict=True)]

@@ -108,7 +108,7 @@ class Watch:
         elapsed_s: float,
         cold_file: str | None = None,
     ) -> Breakdown:
-        """Stop, and tell where the time of reads went."""
+        """Stop, and return where the time of reads went."""
         self.stop()
         touches, distinct = table.touches(walk, operations) if table else (None, None)
         if self.library is None:
@@ -132,9 +132,9 @@ class Watch:
     def by_filter(self, *ways: Way) -> tuple[dict[str, float | None], dict[Way, dict[int, int]]]:
         """Return each filter's seconds, both ways together, and its calls."""
         before, after = self._before[0], self._after[0]
-        told = [n for n in self._filters if n in before and n in after]
-        calls = {way: {n: after[n][way][0] - before[n][way][0] for n in told} for way in ways}
-        seconds = {n: sum(after[n][way][1] - before[n][way][1] for way in ways) for n in told}
+        noted = [n for n in self._filters if n in before and n in after]
+        calls = {way: {n: after[n][way][0] - before[n][way][0] for n in noted} for way in ways}
+        seconds = {n: sum(after[n][way][1] - before[n][way][1] for way in ways) for n in noted}
         return {_name_of(n, after): seconds.get(n) for n in self._filters}, calls
 
     def by_engine(self, method: Method, elapsed_s: float) -> Breakdown:
@@ -251,7 +251,7 @@ def taken_apart(
     # Its chunks; None if there are none, or they cannot be listed.
     table: _native.ChunkTable | None,
 ) -> Breakdown:
-    """Tell where the time of writes went that were watched."""
+    """Return where the time of writes went that were watched."""
     touches, distinct = table.touches(walk, result["operations"]) if table else (None, None)
     phases = (result["create_s"], result["elapsed_s"], result["flush_s"], result["close_s"])
     elapsed_s = sum(phases)

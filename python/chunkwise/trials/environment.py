@@ -78,7 +78,7 @@ def zlib_version() -> str:
 
 
 def field(path: str, name: str) -> str | None:
-    """Return what follows a name in one of the system's files; None if nobody tells."""
+    """Return what follows a name in one of the system's files; None if unknown."""
     found = (line for line in _lines(path) if line.startswith(name))
     return next((line.removeprefix(name).strip() for line in found), None)
 

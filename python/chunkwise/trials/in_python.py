@@ -36,7 +36,7 @@ Write = Callable[[unions.Index, npt.NDArray[Any]], None]
 Read = Callable[[unions.Index, unions.Laps], npt.NDArray[Any]]
 # Latencies kept for each trial; the contract of `_native.WalkResult`.
 KEPT_LATENCIES = 100_000
-# A loop in Python always does so many, because the first read pays for chunks that
+# A loop in Python always does this many, because the first read pays for chunks that
 # the next may find cached, unless they take this many times what was allowed.
 FEWEST_OPERATIONS = 3
 PATIENCE = 4.0
@@ -54,7 +54,7 @@ def read(trial: Trial) -> Iterator[Opened]:
 
         def walk(selections: _native.Walk, look: Look | None) -> WalkResult:
             result = walk_in_python(by, selections, trial.max_seconds, look=look)
-            # Asked now: the answer needs the chunk index, which is the first read's to load.
+            # Looked up now: the answer needs the chunk index, which is the first read's to load.
             return _explained(result, wrapped)
 
         cache = dataset.id.get_access_plist().get_chunk_cache
@@ -85,8 +85,8 @@ def _explained(result: WalkResult, read: chunkwise.Dataset | None) -> WalkResult
     reason = None if read is None else read.explain()["reason"]
     if reason is None:
         return result
-    told: EngineWalkResult = {**result, "fallback": str(reason)}
-    return told
+    explained: EngineWalkResult = {**result, "fallback": str(reason)}
+    return explained
 
 
 def _reopened(trial: Trial, *, ours: bool) -> Opened:
@@ -132,12 +132,12 @@ def write(trial: Trial, walk: _native.Walk, path: str) -> tuple[WriteResult, Cac
         return written, cache
     if plan["reason"] is not None:
         return cast("EngineWriteResult", {**written, "fallback": plan["reason"]}), cache
-    told = {
+    counts = {
         "encoded_chunks": plan["committed_chunks"],
         "read_back_chunks": plan["read_chunks"],
         "encoder": plan["encoder"],
     }
-    return cast("EngineWriteResult", {**written, **told}), _no_cache()
+    return cast("EngineWriteResult", {**written, **counts}), _no_cache()
 
 
 @dataclass

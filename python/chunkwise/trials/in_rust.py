@@ -144,10 +144,10 @@ def _check_numbers(trial: Trial) -> None:
 
 def netcdf_cache(trial: Trial) -> tuple[int, int, float] | None:
     """Complete the cache that a trial asks for by netCDF-C's own; None if it asks not."""
-    asked = (trial.cache_nslots, trial.cache_nbytes, trial.cache_w0)
-    if all(value is None for value in asked):
+    given = (trial.cache_nslots, trial.cache_nbytes, trial.cache_w0)
+    if all(value is None for value in given):
         return None
-    nslots, nbytes, w0 = asked
+    nslots, nbytes, w0 = given
     return (
         int(NETCDF_C.nslots or 0) if nslots is None else nslots,
         NETCDF_C.cache_nbytes if nbytes is None else nbytes,

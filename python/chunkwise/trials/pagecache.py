@@ -41,7 +41,7 @@ def drop(path: str) -> None:
 
 
 def storage_nbytes() -> int | None:
-    """Return the bytes that this process has read from storage; None if nobody tells."""
+    """Return the bytes that this process has read from storage; None if unknown."""
     # From ``/proc/self/io``, which does not count what comes from the page cache.
     found = field("/proc/self/io", "read_bytes:")
     return None if found is None else int(found)

@@ -62,7 +62,7 @@ class Reader:
 
     name: str  # As in ``--reader``
     module: str  # The module of `chunkwise.trials` with its ``read`` and ``write``
-    any_libhdf5: bool  # Whether it can be told which libhdf5 to load by the library's path
+    any_libhdf5: bool  # Whether the user may choose which libhdf5 to load, by the library's path
 
     def opener(self) -> Opener:
         """Load what opens a dataset for reading."""

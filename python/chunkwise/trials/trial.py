@@ -1,4 +1,4 @@
-"""What is one trial asked to do, and what does it report?
+"""What does one trial do, and what does it report?
 
 A `Trial` goes to a worker process as JSON; a `Measurement` comes back as JSON.
 Both are flat, so that a list of measurements is a tidy table: one row a trial,
@@ -110,7 +110,7 @@ class Trial:
     def properties(self) -> dict[str, Any]:
         """The properties of libhdf5 that are not left as they are."""
         named = {name: getattr(self, name) for name in PROPERTIES}
-        # A size or a w0 of 0 equals False, and is asked for all the same.
+        # A size or a w0 of 0 equals False, and is given all the same.
         return {k: value for k, value in named.items() if value is not None and value is not False}
 
     def to_json(self) -> dict[str, Any]:
@@ -192,10 +192,10 @@ class Measurement:
         own["asked_page_cache"] = trial.page_cache
         environment: dict[str, str | int] = own.pop("environment")
         # Flat as well; the seconds of the walk stand there already.
-        told = {f"time_{k}": v for k, v in (own.pop("breakdown") or {}).items()}
-        told.pop("time_elapsed_s", None)
+        breakdown = {f"time_{k}": v for k, v in (own.pop("breakdown") or {}).items()}
+        breakdown.pop("time_elapsed_s", None)
         own["checksums"] = {str(count): crc for count, crc in self.checksums.items()}
-        return {**trial.to_json(), **own, **told, **environment}
+        return {**trial.to_json(), **own, **breakdown, **environment}
 
 
 def from_worker(trial: Trial, values: Mapping[str, Any]) -> Measurement:

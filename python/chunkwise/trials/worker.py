@@ -229,7 +229,7 @@ def _read(trial: Trial) -> dict[str, Any]:
             result["elapsed_s"],
             trial.storage if trial.page_cache == "cold" else None,
         )
-    told = None if pagecache.storage_nbytes() is None else int(storage_nbytes)
+    known_nbytes = None if pagecache.storage_nbytes() is None else int(storage_nbytes)
     # At least the bytes read, by the dataset's own ratio, had to come from storage.
     nbytes = max(1, math.prod(trial.shape) * trial.itemsize)
     fetched = int(min(1.0, result["selected_nbytes"] / nbytes) * trial.stored_nbytes)
@@ -237,13 +237,13 @@ def _read(trial: Trial) -> dict[str, Any]:
         **_figures(trial, result),
         **_parts(trial, opened, result),
         "checked_elements": checker and checker.checked,
-        "storage_nbytes": told,
+        "storage_nbytes": known_nbytes,
         "cpu_s": cpu_s,
         "decoded_chunks": int(decoded) if trial.reader in readers.NATIVE else None,
         "fallback": result.get("fallback"),
         # A read that fell back was not observed.
         "breakdown": None if "fallback" in result else spent,
-        "page_cache": pagecache.verdict(fetched, told)
+        "page_cache": pagecache.verdict(fetched, known_nbytes)
         if trial.page_cache == "cold"
         else "uncontrolled",
         **_cache(cache),
@@ -259,7 +259,7 @@ def _each_file(trial: Trial, work: Callable[[str], object]) -> None:
 
 
 def _parts(trial: Trial, opened: readers.Opened, result: WalkResult) -> dict[str, float | None]:
-    """Tell opening, selecting and reading apart."""
+    """Separate opening, selecting and reading."""
     within = (result["open_s"] or 0.0) + (result["select_s"] or 0.0)
     return {
         "open_s": result["open_s"] if trial.reopen else opened.open_s,

@@ -27,7 +27,7 @@ from chunkwise.grammar.boxes import Box, boxes, chunk_at
 from chunkwise.inspection.collect import layout_of
 from chunkwise.inspection.sources import sources, verdict_of_source
 from chunkwise.names import HDF5_ERRORS, hdf5_reason
-from chunkwise.verdicts import Verdict, worst_verdict
+from chunkwise.verdicts import FileVerdict, worst_verdict
 from chunkwise.verifying.records import MOST_DAMAGES, Damage, Findings, Note
 from chunkwise.words import counted
 
@@ -59,7 +59,7 @@ class _Reading:
         dataset = self.dataset
         strange = unknown_text(dataset.get_type())
         if strange is not None:
-            self._note(strange, Verdict.UNJUDGED)
+            self._note(strange, FileVerdict.UNJUDGED)
         layout, _ = layout_of(dataset.get_create_plist())
         if layout in ("virtual", "external"):
             self._look_for_sources(layout)
@@ -81,7 +81,7 @@ class _Reading:
                 progress=_stored_bytes(self.beat, dataset),
             )
         except MemoryError as error:
-            self._note(f"not checked: {error}", Verdict.UNJUDGED)
+            self._note(f"not checked: {error}", FileVerdict.UNJUDGED)
             return
         self._take(examined)
         if examined.unsound is not None:
@@ -91,7 +91,7 @@ class _Reading:
         elif examined.undecided:
             self._read_by_library(map(tuple, examined.undecided))
 
-    def _note(self, reason: str, verdict: Verdict) -> None:
+    def _note(self, reason: str, verdict: FileVerdict) -> None:
         """Add a note, once."""
         note = Note(self.path, reason, verdict)
         if note not in self.found.notes:
@@ -130,7 +130,7 @@ class _Reading:
         missing = [code for code in codes if not is_available(code)]
         if missing:
             said = f"not decoded: {'; '.join(map(lacking, missing))}"
-            self._note(f"its chunks are where they should be, {said}", Verdict.UNJUDGED)
+            self._note(f"its chunks are where they should be, {said}", FileVerdict.UNJUDGED)
             return
         damaged = {tuple(origin) for _, origin, *_ in examined.flaws}
         if examined.elsewhere is not None:
@@ -178,18 +178,18 @@ class _Reading:
             said = (
                 f"{counted(lost, 'reference')} leading nowhere, from element {list(box.start)} on"
             )
-            self._note(said, Verdict.LOOSE)
+            self._note(said, FileVerdict.LOOSE)
 
     def _take_error(self, error: BaseException, start: Shape, chunk: Shape | None) -> None:
         """Add a damage or a note for a box that libhdf5 cannot read."""
         if isinstance(error, MemoryError):
-            self._note("not read: no memory for it", Verdict.UNJUDGED)
+            self._note("not read: no memory for it", FileVerdict.UNJUDGED)
             return
         if is_unknown_type(error):
-            self._note(f"not read: {hdf5_reason(error)}", Verdict.UNJUDGED)
+            self._note(f"not read: {hdf5_reason(error)}", FileVerdict.UNJUDGED)
             return
         cause = cause_of_values(error, self.dataset.get_create_plist())
-        if cause.verdict is Verdict.DAMAGED:
+        if cause.verdict is FileVerdict.DAMAGED:
             self.found.add(self._placed(hdf5_reason(error), start, chunk))
         else:
             self._note(f"not read: {cause}", cause.verdict)
@@ -211,14 +211,14 @@ def _stored_bytes(beat: Beat, dataset: h5d.DatasetID) -> Callable[[int, int, int
     whole = max(1, math.prod(dataset.shape) * dataset.get_type().get_size())
     ratio = min(1.0, _stored_nbytes(dataset) / whole)
 
-    def tell(done: int, _read: int, _written: int) -> None:
+    def add(done: int, _read: int, _written: int) -> None:
         nonlocal known
         now = int(done * ratio)
         if now > known:
             beat(now - known)
             known = now
 
-    return tell
+    return add
 
 
 def _stored_nbytes(dataset: h5d.DatasetID) -> int:

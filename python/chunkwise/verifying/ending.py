@@ -26,7 +26,7 @@ class Ending:
     """Where a file ends."""
 
     nbytes: int  # Its size
-    # Where it ends by its own account; None if its superblock does not tell.
+    # Where it ends by its own account; None if its superblock does not say.
     stated: int | None = None
     # What is wrong with that, or with its first bytes; None for nothing.
     damage: Damage | None = None

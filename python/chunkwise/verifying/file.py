@@ -37,7 +37,7 @@ from chunkwise.manifest.manifest import FileManifest
 from chunkwise.manifest.summing import sum_values
 from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.proof.conversion import as_proved_netcdf4
-from chunkwise.verdicts import Verdict
+from chunkwise.verdicts import FileVerdict
 from chunkwise.verifying.data import Beat, check_data
 from chunkwise.verifying.ending import Ending, cut, read_ending
 from chunkwise.verifying.metadata import check_object, check_space
@@ -131,13 +131,13 @@ def _refused(path: str | os.PathLike[str], found: Findings) -> Mended | None:
     if any(_unreadable(found)):
         return refused(path)
     # References to what is refused lead nowhere.
-    loose = any(note.verdict is Verdict.LOOSE for note in found.notes)
+    loose = any(note.verdict is FileVerdict.LOOSE for note in found.notes)
     return wide_lengths(path) if loose else None
 
 
 def _unreadable(found: Findings) -> tuple[int, int]:
     """Count what is damaged, and what cannot be judged."""
-    unjudged = sum(note.verdict is Verdict.UNJUDGED for note in found.notes)
+    unjudged = sum(note.verdict is FileVerdict.UNJUDGED for note in found.notes)
     return found.damage_count, unjudged
 
 
@@ -175,17 +175,17 @@ def _at_work(beat: Beat) -> Iterator[None]:
     """Call `beat` while the block runs, which reports nothing itself."""
     ended = Event()
 
-    def tell() -> None:
+    def keep_beating() -> None:
         while not ended.wait(_BEAT_S):
             beat(0)
 
-    teller = Thread(target=tell, daemon=True)
-    teller.start()
+    beater = Thread(target=keep_beating, daemon=True)
+    beater.start()
     try:
         yield
     finally:
         ended.set()
-        teller.join()
+        beater.join()
 
 
 def _look_inside(
@@ -201,7 +201,7 @@ def _look_inside(
     # With a patch, HDF5 is shown its bytes instead of the file's own.
     if patch is not None:
         said = f"{patch.said}: HDF5 refuses what lies beyond" if patch.is_end else patch.said
-        verdict = Verdict.LOOSE if patch.is_end else Verdict.SOUND
+        verdict = FileVerdict.LOOSE if patch.is_end else FileVerdict.SOUND
         found.notes.append(
             Note(None, f"{said}; chunkwise repack makes a copy that opens", verdict)
         )
@@ -221,7 +221,7 @@ def _look_inside(
         for entry in walk(file):
             found.objects += entry.address is not None
             _look_at(file, entry, found, beat)
-        busy = any(note.verdict is Verdict.BUSY for note in found.notes)
+        busy = any(note.verdict is FileVerdict.BUSY for note in found.notes)
         if (options.sums or expected is not None) and not found.damage_count and not busy:
             return _compare(file, expected, found, beat, options.external)
     return None
@@ -246,10 +246,10 @@ def _look_at_data(file: h5py.File, entry: Entry, found: Findings, beat: Beat) ->
         found.take(check_data(entry.identifier, entry.path, label, beat))
     except MemoryError as error:
         said = f"not checked: no memory for it ({error})"
-        found.notes.append(Note(entry.path, said, Verdict.UNJUDGED))
+        found.notes.append(Note(entry.path, said, FileVerdict.UNJUDGED))
     except (ChunkwiseError, *HDF5_ERRORS) as error:
         reason, verdict = reason_of(error, label), verdict_of(error)
-        if verdict is Verdict.DAMAGED:
+        if verdict is FileVerdict.DAMAGED:
             found.add(Damage("values", entry.path, reason))
         else:
             found.notes.append(Note(entry.path, f"not checked: {reason}", verdict))
@@ -268,12 +268,12 @@ def _compare(
         sums = sum_values(file, beat, unread, external)
     except (ChunkwiseError, *HDF5_ERRORS) as error:
         why = f"values cannot be summed: {reason_of(error)}"
-        found.notes.append(Note(None, why, Verdict.UNJUDGED))
+        found.notes.append(Note(None, why, FileVerdict.UNJUDGED))
         return None
-    found.notes += [Note(path, reason, Verdict.UNJUDGED) for path, reason in unread]
+    found.notes += [Note(path, reason, FileVerdict.UNJUDGED) for path, reason in unread]
     if expected is not None:
         # What cannot be read here is no difference: a note says so.
-        said = {note.path for note in found.notes if note.verdict is Verdict.UNJUDGED}
+        said = {note.path for note in found.notes if note.verdict is FileVerdict.UNJUDGED}
         for path, reason in manifest.differences(expected, sums):
             if not (path in said and reason == manifest.VALUES_DIFFER):
                 found.add(Damage("manifest", path, reason))
@@ -288,7 +288,7 @@ def failed(path: str, error: BaseException) -> Checked:
     except (OSError, ValueError):
         nbytes = None
     verdict = verdict_of(error)
-    if verdict is Verdict.DAMAGED:
+    if verdict is FileVerdict.DAMAGED:
         return Checked(Verified(path, nbytes, (Damage("cannot-open", None, reason),), 1))
     return Checked(Verified(path, nbytes, notes=(Note(None, reason, verdict),)))
 
@@ -297,10 +297,12 @@ def _unclosed(path: str | os.PathLike[str]) -> Note:
     """Say of a file without its writer's last word whether that is still at work."""
     written = system.is_being_written(path)
     if written:
-        return Note(None, "a program has it open for writing; verify it again later", Verdict.BUSY)
+        return Note(
+            None, "a program has it open for writing; verify it again later", FileVerdict.BUSY
+        )
     said = "its writer did not close it: HDF5 opens it only for readers of SWMR, if at all"
     if written is None:
         said += "; it may still be at work, and what it has not flushed is not here yet"
     else:
         said += "; what it had not flushed was never in the file"
-    return Note(None, f"{said}; chunkwise repack makes a copy that opens", Verdict.LOOSE)
+    return Note(None, f"{said}; chunkwise repack makes a copy that opens", FileVerdict.LOOSE)

@@ -20,7 +20,7 @@ from chunkwise.files.references import dangling
 from chunkwise.files.stored import has_long_index, read_attribute
 from chunkwise.inspection.collect import is_dangling
 from chunkwise.names import HDF5_ERRORS, decode_name, hdf5_reason
-from chunkwise.verdicts import Verdict
+from chunkwise.verdicts import FileVerdict
 from chunkwise.verifying.data import is_unknown_type, unknown_text
 from chunkwise.verifying.records import Damage, Findings, Note
 from chunkwise.words import counted
@@ -37,7 +37,7 @@ def check_object(file: h5py.File, entry: Entry) -> Findings:
         if is_dangling(file, entry):
             kind = "soft" if entry.kind == "soft_link" else "external"
             said = f"{kind} link to {entry.target} leads nowhere"
-            found.notes.append(Note(entry.path, said, Verdict.LOOSE))
+            found.notes.append(Note(entry.path, said, FileVerdict.LOOSE))
         return found
     if entry.identifier is None:
         return found
@@ -52,7 +52,7 @@ def check_object(file: h5py.File, entry: Entry) -> Findings:
 
 def _judge(found: Findings, damage: Damage, cause: Cause | None) -> None:
     """Add damage, or what only looks like it: HDF5 refuses something."""
-    if cause is None or cause.verdict is Verdict.DAMAGED:
+    if cause is None or cause.verdict is FileVerdict.DAMAGED:
         found.add(damage)
     else:
         found.notes.append(Note(damage.path, str(cause), cause.verdict))
@@ -144,20 +144,20 @@ def _read_attributes(entry: Entry, found: Findings) -> None:
         try:
             strange = unknown_text(h5a.open(identifier, name).get_type())
             if strange is not None:
-                found.notes.append(Note(label, strange, Verdict.UNJUDGED))
+                found.notes.append(Note(label, strange, FileVerdict.UNJUDGED))
                 continue
             lost = _read_attribute(identifier, name)
         except (*HDF5_ERRORS, MemoryError) as error:
             if is_unknown_type(error):
                 said = f"not read: {hdf5_reason(error)}"
-                found.notes.append(Note(label, said, Verdict.UNJUDGED))
+                found.notes.append(Note(label, said, FileVerdict.UNJUDGED))
             else:
                 damage = Damage("attribute", label, hdf5_reason(error))
                 _judge(found, damage, _cause(entry, error))
             continue
         if lost:
             said = f"{counted(lost, 'reference')} leading nowhere"
-            found.notes.append(Note(label, said, Verdict.LOOSE))
+            found.notes.append(Note(label, said, FileVerdict.LOOSE))
 
 
 def _list_by_order(identifier: Any) -> None:

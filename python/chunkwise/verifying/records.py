@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from chunkwise.model.far import Fetched
-from chunkwise.verdicts import Verdict, worst_verdict
+from chunkwise.verdicts import FileVerdict, worst_verdict
 
 Kind: TypeAlias = Literal[
     "truncated",
@@ -77,7 +77,7 @@ class Note:
 
     path: str | None
     reason: str
-    verdict: Verdict = Verdict.SOUND
+    verdict: FileVerdict = FileVerdict.SOUND
 
 
 @dataclass
@@ -154,10 +154,10 @@ class Verified:
     far: Fetched | None = None
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> FileVerdict:
         """What is said of the file: the worst of what was found."""
         if self.damage_count:
-            return Verdict.DAMAGED
+            return FileVerdict.DAMAGED
         return worst_verdict(note.verdict for note in self.notes)
 
     @property
@@ -194,7 +194,7 @@ class Verified:
             for one in record["damages"]
         )
         known["notes"] = tuple(
-            Note(**{**one, "verdict": Verdict(one["verdict"])}) for one in record["notes"]
+            Note(**{**one, "verdict": FileVerdict(one["verdict"])}) for one in record["notes"]
         )
         return cls(**known)
 

@@ -8,16 +8,16 @@ from typing import Final
 
 from chunkwise.grammar import format_size
 from chunkwise.names import printable
-from chunkwise.verdicts import Verdict
+from chunkwise.verdicts import FileVerdict
 from chunkwise.verifying.records import Damage, Verified
 from chunkwise.words import counted, format_seconds, wrapped
 
 # How much is listed for one file; ``--json`` has all of it.
 _MOST_LINES: Final = 100
-_NAMES: Final = {Verdict.LOOSE: "loose end", Verdict.SOUND: "note"} | {
-    one: str(one) for one in (Verdict.UNJUDGED, Verdict.BUSY, Verdict.FAILED)
+_NAMES: Final = {FileVerdict.LOOSE: "loose end", FileVerdict.SOUND: "note"} | {
+    one: str(one) for one in (FileVerdict.UNJUDGED, FileVerdict.BUSY, FileVerdict.FAILED)
 }
-_MANY: Final = {Verdict.UNJUDGED: "that cannot be judged here", Verdict.FAILED: "not read"}
+_MANY: Final = {FileVerdict.UNJUDGED: "that cannot be judged here", FileVerdict.FAILED: "not read"}
 
 
 def file_lines(verified: Verified) -> Iterator[str]:
@@ -64,11 +64,11 @@ def summary_lines(files: Sequence[Verified], elapsed_s: float, known: int) -> It
     """Add up files; `known` of them were verified by an earlier run."""
     counts = Counter(one.verdict for one in files)
     if len(files) != 1:
-        parts = [f"{counted(len(files), 'file')}: {counts[Verdict.SOUND]:,} sound"]
+        parts = [f"{counted(len(files), 'file')}: {counts[FileVerdict.SOUND]:,} sound"]
         # Sound ones with loose ends are named so, with a comma of their own.
-        if counts[Verdict.LOOSE]:
-            parts.append(f"{counts[Verdict.LOOSE]:,} sound with loose ends")
-        others = (Verdict.DAMAGED, Verdict.FAILED, Verdict.UNJUDGED, Verdict.BUSY)
+        if counts[FileVerdict.LOOSE]:
+            parts.append(f"{counts[FileVerdict.LOOSE]:,} sound with loose ends")
+        others = (FileVerdict.DAMAGED, FileVerdict.FAILED, FileVerdict.UNJUDGED, FileVerdict.BUSY)
         parts += [f"{counts[one]:,} {_MANY.get(one, one)}" for one in others if counts[one]]
         if known:
             parts.append(f"{known:,} of them known before")

@@ -14,13 +14,13 @@ from typing import Any, Final
 from chunkwise.errors import UsageError
 from chunkwise.files.ledger import Ledger
 from chunkwise.names import printable
-from chunkwise.verdicts import Verdict
+from chunkwise.verdicts import FileVerdict
 from chunkwise.verifying.file import Checked, ManifestOptions
 from chunkwise.verifying.records import Verified
 
 FORMAT: Final = "chunkwise-verify-state"
 VERSION: Final = 2
-_KEPT: Final = (Verdict.SOUND, Verdict.LOOSE, Verdict.DAMAGED)
+_KEPT: Final = (FileVerdict.SOUND, FileVerdict.LOOSE, FileVerdict.DAMAGED)
 
 
 class State:

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from chunkwise.files.contained import size_of
 from chunkwise.manifest.manifest import FileManifest
-from chunkwise.verdicts import Verdict
+from chunkwise.verdicts import FileVerdict
 from chunkwise.verifying.apart import STILL_S, Counter, verify_apart
 from chunkwise.verifying.file import Checked, ManifestOptions
 from chunkwise.verifying.records import Damage, Note, Verified
@@ -31,7 +31,7 @@ class FileSet:
 
     files: Sequence[File]
     # What could not be searched, or not yet: with the reason, and what that says of it.
-    failed: Sequence[tuple[str, str, Verdict]] = ()
+    failed: Sequence[tuple[str, str, FileVerdict]] = ()
     options: ManifestOptions = field(default_factory=ManifestOptions)
     # A manifest: what is known of each file, by name; None for none.
     known: dict[str, FileManifest] | None = None
@@ -58,7 +58,7 @@ def survey(
 ) -> Iterator[tuple[File, Checked]]:
     """Verify file after file; a fault in one does not stop the rest."""
     for path, reason, verdict in chosen.failed:
-        if verdict is Verdict.FAILED and Path(path).is_file() and not size_of(path):
+        if verdict is FileVerdict.FAILED and Path(path).is_file() and not size_of(path):
             gone = Damage("truncated", None, reason)
             yield File(path, path), Checked(Verified(path, 0, (gone,), 1))
             continue

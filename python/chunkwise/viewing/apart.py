@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Not even a machine with less memory free can do with less.
 _LEAST_NBYTES: Final = 2 << 30
-# What is told to end removes what it was writing; then it is ended.
+# A process that is to end removes what it was writing; then it is killed.
 _PATIENCE_S: Final = 20.0
 _CODE: Final = "from chunkwise.viewing.apart import main\nmain()"
 

@@ -31,7 +31,7 @@ def picture(
     horizontal: int,
     at: Sequence[int],  # The element along each of the other dimensions
 ) -> dict[str, Any]:
-    """Read every so many-th element of a plane, and give each a level."""
+    """Read every n-th element of a plane, and give each a level."""
     with chunkwise.open(path) as file:
         found = file[dataset]
         dtype = found.dtype
@@ -43,7 +43,7 @@ def picture(
             for axis in range(found.ndim)
         )
         values = np.asarray(found[index], np.float64)
-        # Only what was stated tells elements that nobody wrote from others.
+        # Only what was stated distinguishes elements that nobody wrote.
         states = found.id.get_create_plist().fill_value_defined() == 2
         fills = [found.fillvalue] if states else []
         fills += [found.attrs[name] for name in ("_FillValue",) if name in found.attrs]

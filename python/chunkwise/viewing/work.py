@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from chunkwise.advice import wishes
+from chunkwise.advice import goals
 from chunkwise.advice.api import advise
 from chunkwise.advice.verifying import Timing, cut, measure, part_nbytes
 from chunkwise.advice.work import Work
@@ -114,7 +114,7 @@ def _work(
     budget_s: float,
 ) -> Work:
     return Work.of(
-        file, dataset, access, wishes.read("balanced", reader), begun=time.monotonic(),
+        file, dataset, access, goals.read("balanced", reader), begun=time.monotonic(),
         budget_s=budget_s, progress=say,
     )  # fmt: skip
 

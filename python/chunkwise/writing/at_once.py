@@ -73,7 +73,7 @@ counts = Counts()
 
 
 @dataclass(eq=False)
-class Target:
+class WriteTarget:
     """A dataset, as it can be written here; or the reason why it cannot."""
 
     native: _native.WholeChunks | None
@@ -103,7 +103,7 @@ class Target:
         return known
 
 
-_NO_FILTERS: Final = Target(None, _UNFILTERED, np.dtype("V1"))
+_NO_FILTERS: Final = WriteTarget(None, _UNFILTERED, np.dtype("V1"))
 
 # What was learnt of datasets, which matters for speed alone: another dataset may have the address
 # by now.
@@ -114,7 +114,7 @@ def put(dataset: h5py.Dataset, index: Any, value: Any, write: Write) -> bool:
     """Write ``dataset[index] = value``, if that is worth anything."""
     pending.settle_for_h5py(dataset)
     # Most writes are small, or to datasets that h5py writes: they pay for no more than this.
-    target: Target | None = dataset.__dict__.get(_ATTRIBUTE)
+    target: WriteTarget | None = dataset.__dict__.get(_ATTRIBUTE)
     why: str | None
     if target is not None and target.native is None:
         why = target.why
@@ -156,7 +156,7 @@ def _is_everything(index: Any) -> bool:
 def _write(dataset: h5py.Dataset, index: Any, value: Any, write: Write) -> str | None:
     if not dataset.id.valid:
         return eligibility.CLOSED
-    target: Target | None = dataset.__dict__.get(_ATTRIBUTE)
+    target: WriteTarget | None = dataset.__dict__.get(_ATTRIBUTE)
     if target is None and not dataset._dcpl.get_nfilters():
         dataset.__dict__[_ATTRIBUTE] = _NO_FILTERS
         return _UNFILTERED
@@ -209,11 +209,11 @@ def _write(dataset: h5py.Dataset, index: Any, value: Any, write: Write) -> str |
 
 
 def _write_step(
-    dataset: h5py.Dataset, target: Target, step: Box, write: Callable[[], None]
+    dataset: h5py.Dataset, target: WriteTarget, step: Box, write: Callable[[], None]
 ) -> str | None:
     """Have libhdf5 write a part of chunks, and encode those that it makes whole."""
     native = target.native
-    assert native is not None, "whoever calls has asked it already"
+    assert native is not None, "the caller has checked it"
     itemsize = target.dtype.itemsize
     if steps.touched_nbytes(step, target.chunk, itemsize) > target.cache_nbytes:
         return _TOO_LARGE
@@ -233,14 +233,14 @@ def _write_step(
 
 def _write_in_pieces(
     dataset: h5py.Dataset,
-    target: Target,
+    target: WriteTarget,
     box: Box,
     rows: tuple[int, int],
     whole: Array,
     growing: bool,
 ) -> bool:
     """Write what first has to be converted, or put in order; False if libhdf5 has to."""
-    assert target.native is not None, "whoever calls has asked it already"
+    assert target.native is not None, "the caller has checked it"
     nbytes = math.prod(whole.shape[1:]) * max(whole.itemsize, target.dtype.itemsize)
     chunks = max(PART_NBYTES // (nbytes * target.chunk[0]), 1)
     begin, end = rows
@@ -266,7 +266,7 @@ def _around(box: Box, part: Box) -> Iterator[Box]:
         rest[axis] = (first, last)
 
 
-def _target_of(dataset: h5py.Dataset) -> Target:
+def _target_of(dataset: h5py.Dataset) -> WriteTarget:
     """Ask libhdf5 for all that has to be known, under h5py's lock."""
     dtype = dataset.dtype
     plist = dataset._dcpl
@@ -279,7 +279,7 @@ def _target_of(dataset: h5py.Dataset) -> Target:
     if why is None and driver not in _DRIVERS:
         why = f"the file is open with the driver {driver}"
     if why is not None:
-        return Target(None, why, dtype)
+        return WriteTarget(None, why, dtype)
     in_memory = memory_type(dtype)
     address = address_of(dataset.id)
     native = _native.WholeChunks(
@@ -291,11 +291,11 @@ def _target_of(dataset: h5py.Dataset) -> Target:
         _learnt.get(address),
     )
     if native.reason is not None:
-        return Target(None, native.reason, dtype)
+        return WriteTarget(None, native.reason, dtype)
     _learnt[address] = native
     _learnt.move_to_end(address)
     if len(_learnt) > _MOST_KEPT:
         _learnt.popitem(last=False)
     _, cache_nbytes, _ = dataset.id.get_access_plist().get_chunk_cache()
     numbers = {plist.get_filter(place)[0] for place in range(plist.get_nfilters())}
-    return Target(native, "", dtype, plist.get_chunk(), numbers <= _FAST, cache_nbytes)
+    return WriteTarget(native, "", dtype, plist.get_chunk(), numbers <= _FAST, cache_nbytes)

@@ -1,6 +1,6 @@
 """How is a dataset created: with which type, shape, chunks and filters, and is that possible?
 
-What is known to be impossible is refused before libhdf5 is asked, because its refusal names no
+What is known to be impossible is refused before libhdf5 is called, because its refusal names no
 argument.  A filter that may not take the type is first tried in memory, because libhdf5
 would leave it out without a message.
 """
@@ -44,7 +44,7 @@ _REFERENCE_NBYTES: Final = 16
 
 @dataclass(frozen=True)
 class Request:
-    """What `Group.create_dataset` was asked for; see there."""
+    """What the caller of `Group.create_dataset` wants; see there."""
 
     shape: int | Sequence[int] | None
     dtype: Any
@@ -135,7 +135,7 @@ def _data(request: Request, where: str) -> tuple[Any, bool]:
             stored = array.dtype
         else:
             stored = _kind(request, data, where).dtype
-            # Integers beyond 64 bits with a sign are floats to NumPy, unless it is told.  And to
+            # Integers beyond 64 bits with a sign are floats to NumPy without a type.  And to
             # half precision libhdf5 before 2.0 rounds some numbers up to half of what they are.
             is_half = (stored.base.kind, stored.base.itemsize) == ("f", 2)
             as_it_is = isinstance(data, np.ndarray) and not is_half

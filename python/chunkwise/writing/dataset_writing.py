@@ -94,7 +94,7 @@ class Writing:
     def __init__(self, dataset: h5py.Dataset) -> None:
         self._h5 = dataset
         self.label = label_of(dataset)
-        # Tells the writers of this dataset from those of others.
+        # Distinguishes the writers of this dataset from those of others.
         self.key = address_of(dataset.id)
         # Device and inode of its file; none where it is only in memory.
         self.inode: tuple[int, ...] = ()
@@ -108,7 +108,7 @@ class Writing:
         self._follows = True
         # The shape for which that was made.
         self._described: Shape | None = None
-        self._left: pending.Left | None = None
+        self._left: pending.PendingWork | None = None
         # Whether there may be dirty chunks.
         self._dirty = False
         # Whether chunks at the edge are stored without filters, once it is known.
@@ -120,7 +120,7 @@ class Writing:
         # How deflate's encoder is chosen, with the next writer.
         self.effort: Effort = "as-stated"
 
-    # What is asked for --------------------------------------------------------------
+    # What is requested --------------------------------------------------------------
 
     def put(self, index: Any, value: Any, dataset: h5py.Dataset | None = None) -> None:
         """Write what ``dataset[index] = value`` means to h5py."""
@@ -372,7 +372,7 @@ class Writing:
             self._left.drop()
             self._left = None
         if native.reason is None:
-            self._left = pending.Left(self, native, self._h5)
+            self._left = pending.PendingWork(self, native, self._h5)
         self._native, self._described = native, shape
         return native
 

@@ -219,7 +219,7 @@ def by_libhdf5(dataset: h5py.Dataset) -> str | None:
 
 
 def stored_of(dataset: h5py.Dataset) -> StoredDataset | None:
-    """Tell how a dataset is stored; None if that is not for here.  Under h5py's lock."""
+    """Return how a dataset is stored; None if that is not for here.  Under h5py's lock."""
     known = dataset.__dict__.get(_ATTRIBUTE, False)
     if known is False:
         # Once for all objects of a dataset: looking at a chunk writes it, if libhdf5 holds it.
@@ -267,7 +267,7 @@ def encode_fast(dataset: h5py.Dataset) -> None:
 
 def _has_short_edge(dataset: h5py.Dataset, chunk: Shape, plist: h5p.PropDCID) -> bool:
     """Whether a chunk may be stored without what lies beyond the dataset."""
-    # Programs other than libhdf5 write such chunks.  Where filters tell, all chunks of a small
+    # Programs other than libhdf5 write such chunks.  Where filters show it, all chunks of a small
     # dataset are looked at, and the last one of a large one.  Where they do not, it is supposed of
     # each small dataset, which costs little.
     shape = dataset.shape
@@ -295,7 +295,7 @@ def may_be_short(dataset: h5py.Dataset, origin: Sequence[int]) -> bool:
     plist = dataset._dcpl
     nbytes = math.prod(plist.get_chunk()) * dataset.dtype.itemsize
     try:
-        # Not asked where it lies: libhdf5 may list chunks under wrong coordinates.
+        # Not by where it lies: libhdf5 may list chunks under wrong coordinates.
         mask, stored = dataset.id.read_direct_chunk(tuple(origin))
     except HDF5_ERRORS:
         return False

@@ -81,7 +81,7 @@ def encode(
 
 
 def _drop(dataset: h5py.Dataset, chunk: tuple[int, ...], part: Box) -> None:
-    """Let libhdf5's cache forget chunks that it would encode when it is asked for their size."""
+    """Let libhdf5's cache forget chunks that it would encode to give their size."""
     # It drops what is replaced in the file, here by one byte for a moment.  Should nothing else
     # come there, such a chunk can be written whole; not one at the edge, which stays in the cache.
     origins = itertools.product(

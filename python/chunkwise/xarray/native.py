@@ -1,6 +1,6 @@
 """What is a group of a netCDF-4 file, as the file's own bytes say?
 
-libhdf5 and h5netcdf are not asked.  What is not netCDF-C's or h5netcdf's usual way to write raises
+It uses neither libhdf5 nor h5netcdf.  What neither netCDF-C nor h5netcdf usually writes raises
 `LeftToH5netcdfError`, and h5netcdf says what it means.
 """
 
@@ -22,8 +22,8 @@ from chunkwise.files.dimensions import (
     HIDDEN,
     NO_VARIABLE,
     NOT_ITS_COORDINATE,
+    DimensionFacts,
     Members,
-    Stored,
     Visible,
     scales_of,
 )
@@ -96,7 +96,7 @@ class _Group:
         self.members = Members(_stored(name, *one) for name, one in self.datasets.items())
 
 
-def _stored(name: str, address: int, record: _native.ObjectRecord) -> Stored:
+def _stored(name: str, address: int, record: _native.ObjectRecord) -> DimensionFacts:
     """What bears on dimensions."""
     attributes, shape = _all_attributes(record), record["shape"]
     is_scale = _fixed(record, "CLASS") == b"DIMENSION_SCALE"
@@ -108,7 +108,7 @@ def _stored(name: str, address: int, record: _native.ObjectRecord) -> Stored:
         if kind != "references" or listed != (len(shape),):
             raise LeftToH5netcdfError(f"the scales of {name} are listed in another way")
         attached = tuple(to[-1] if to else None for to in axes)
-    return Stored(
+    return DimensionFacts(
         name,
         address,
         shape,
@@ -150,7 +150,7 @@ def _facts(file: _native.Metadata, above: Sequence[_Group], path: str) -> GroupF
 
 
 def _dimension(
-    file: _native.Metadata, one: Stored, record: _native.ObjectRecord, longest: int
+    file: _native.Metadata, one: DimensionFacts, record: _native.ObjectRecord, longest: int
 ) -> Dimension:
     """A dimension; `longest` is its length in the variables of the group that is read."""
     size, is_unlimited = one.shape[0], one.grows[0]

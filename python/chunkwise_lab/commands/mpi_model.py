@@ -82,8 +82,8 @@ def command(runs: tuple[str, ...], **words: Any) -> None:
     if words["storage"] is not None:
         # Said of this storage: no run need have reached it.
         machine = replace(fitted.machine, storage_rate=float(parse_size(words["storage"])))
-        told = {name: one for name, one in fitted.estimates.items() if name != "storage_rate"}
-        fitted = Calibration(machine, told, fitted.most_ranks)
+        chosen = {name: one for name, one in fitted.estimates.items() if name != "storage_rate"}
+        fitted = Calibration(machine, chosen, fitted.most_ranks)
     if words["as_object"]:
         echo_json(_record(fitted, job, checked), indent=1)
         return

@@ -71,10 +71,10 @@ class Case:
 
 def cases() -> Iterator[Case]:
     """All cases, each once."""
-    met: set[Case] = set()
+    seen: set[Case] = set()
     for case in itertools.chain(_reads(), _writes()):
-        if case not in met:
-            met.add(case)
+        if case not in seen:
+            seen.add(case)
             yield case
 
 

@@ -1,1 +1,1 @@
-"""How long does a parallel write take on so many ranks, and what is the limit?"""
+"""How long does a parallel write take on this many ranks, and what is the limit?"""

@@ -103,14 +103,14 @@ def calibrate(
     found: dict[str, Estimate] = {}
 
     def samples(phase: str, value: Callable[[Job, float], float]) -> list[float]:
-        told = ((run.job, run.phases.get(phase, 0.0)) for run in runs)
-        return [value(job, seconds) for job, seconds in told if seconds > 0]
+        timed = ((run.job, run.phases.get(phase, 0.0)) for run in runs)
+        return [value(job, seconds) for job, seconds in timed if seconds > 0]
 
-    for name, told in (
+    for name, rates in (
         ("encode_rate", samples("encode", lambda job, s: job.nbytes / (job.busy_cores * s))),
         ("index_s", samples("allocate", lambda job, s: s / job.n_chunks)),
     ):
-        found |= {name: _estimate(told)} if told else {}
+        found |= {name: _estimate(rates)} if rates else {}
     here = [run for run in runs if run.storage == wanted]
     found |= _storage(here)
     storage_rates = {name: one.value for name, one in found.items()}
@@ -161,7 +161,7 @@ _T: Final = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81)
 def _estimates(*groups: Sequence[float]) -> list[Estimate]:
     """Each group's geometric mean, and the interval of a further value of it.
 
-    All are taken to scatter alike: two values alone tell little of how they scatter.
+    All are taken to scatter alike: two values alone show little of how they scatter.
     """
     logs = [[math.log(value) for value in group] for group in groups]
     freedom = sum(map(len, logs)) - len(logs)
@@ -192,7 +192,7 @@ def _storage(runs: Sequence[Run]) -> dict[str, Estimate]:
     Up to some number of ranks each writes at its own rate; beyond, all share one.  That number
     is tried, and the one that fits best is taken.
     """
-    told = [
+    rates = [
         (min(run.job.n_ranks, run.job.n_chunks) / run.job.nodes, bytes_ / seconds / run.job.nodes)
         for run in runs
         for bytes_, seconds in (
@@ -201,30 +201,30 @@ def _storage(runs: Sequence[Run]) -> dict[str, Estimate]:
         )
         if seconds > 0 and bytes_ > 0
     ]
-    if not told:
+    if not rates:
         return {}
-    best, badness = ([rate / n for n, rate in told], list[float]()), math.inf
-    for last in sorted({n for n, _ in told}):
-        alone = [rate / n for n, rate in told if n <= last]
-        shared = [rate for n, rate in told if n > last]
+    best, badness = ([rate / n for n, rate in rates], list[float]()), math.inf
+    for last in sorted({n for n, _ in rates}):
+        alone = [rate / n for n, rate in rates if n <= last]
+        shared = [rate for n, rate in rates if n > last]
         # A second rate must explain more than one more number does by chance (BIC).
-        error = (_scatter(alone) + _scatter(shared)) / len(told) + _FLOOR
-        bad = len(told) * math.log(error) + (1 + bool(shared)) * math.log(len(told))
+        error = (_scatter(alone) + _scatter(shared)) / len(rates) + _FLOOR
+        bad = len(rates) * math.log(error) + (1 + bool(shared)) * math.log(len(rates))
         if bad < badness:
             best, badness = (alone, shared), bad
     alone, shared = best
     if shared:
         return dict(zip(("rank_rate", "node_rate"), _estimates(alone, shared), strict=True))
-    fastest = max(rate for _, rate in told)
+    fastest = max(rate for _, rate in rates)
     return {
         "rank_rate": _estimate(alone),
-        "node_rate": Estimate(fastest, 1.0, len(told), at_least=True),
+        "node_rate": Estimate(fastest, 1.0, len(rates), at_least=True),
     }
 
 
 def _verifying(runs: Sequence[Run], machine: Machine) -> dict[str, Estimate]:
     """Fit the rate of a core, from the runs in which the storage was not the limit."""
-    told = [
+    rates = [
         (
             run.job.nbytes / (run.job.busy_cores * seconds),
             seconds > 1.1 * predict(machine, run.job).phases["write"],
@@ -232,11 +232,11 @@ def _verifying(runs: Sequence[Run], machine: Machine) -> dict[str, Estimate]:
         for run in runs
         if (seconds := run.phases.get("verify", 0.0)) > 0
     ]
-    of_cores = [rate for rate, by_cores in told if by_cores]
+    of_cores = [rate for rate, by_cores in rates if by_cores]
     if of_cores:
         return {"verify_rate": _estimate(of_cores)}
-    if told:
-        return {"verify_rate": Estimate(max(rate for rate, _ in told), 1.0, len(told), True)}
+    if rates:
+        return {"verify_rate": Estimate(max(rate for rate, _ in rates), 1.0, len(rates), True)}
     return {}
 
 
@@ -250,22 +250,22 @@ def _scatter(values: Sequence[float]) -> float:
 
 def _exchange(runs: Sequence[Run]) -> dict[str, Estimate]:
     """Fit the times of an answer and of a question, by least squares of relative errors."""
-    told = [
+    exchanges = [
         (run.job.answers, run.job.questions, run.phases["exchange"])
         for run in runs
         if run.phases.get("exchange", 0.0) > 0 and run.job.answers > 0
     ]
-    if not told:
+    if not exchanges:
         return {}
     counts = np.array(
-        [(answers / seconds, questions / seconds) for answers, questions, seconds in told]
+        [(answers / seconds, questions / seconds) for answers, questions, seconds in exchanges]
     )
-    answer, question = map(float, non_negative(counts, np.ones(len(told))))
+    answer, question = map(float, non_negative(counts, np.ones(len(exchanges))))
     ratios = [1 / max(answer * x + question * z, 1e-9) for x, z in counts.tolist()]
     factor = _estimate(ratios).factor
     return {
-        "exchange_s": Estimate(answer, factor, len(told)),
-        "request_s": Estimate(question, factor, len(told)),
+        "exchange_s": Estimate(answer, factor, len(exchanges)),
+        "request_s": Estimate(question, factor, len(exchanges)),
     }
 
 

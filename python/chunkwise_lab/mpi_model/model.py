@@ -1,6 +1,6 @@
 """How long does a parallel write take on N ranks, and what is its limit?
 
-Ranks read and encode chunks, and tell their sizes, a batch at a time, to one process, which enters
+Ranks read and encode chunks, and send their sizes, a batch at a time, to one process, which enters
 them in the chunk index and answers where they lie; each rank writes its own bytes; then all is
 read again.  A phase takes as long as its slowest part:
 
@@ -132,7 +132,7 @@ class Job:
 
     @property
     def questions(self) -> float:
-        """How often the index writer is asked by other ranks."""
+        """How often other ranks send requests to the index writer."""
         return math.ceil(self.n_chunks / self.batch) * (1 - 1 / self.n_ranks)
 
 
@@ -163,7 +163,7 @@ def predict(machine: Machine, job: Job) -> Prediction:
 
 
 def streamed(machine: Machine, job: Job) -> float:
-    """Tell how fast stored bytes are read or written by all ranks; bytes a second."""
+    """Return how fast stored bytes are read or written by all ranks; bytes a second."""
     writers = min(job.n_ranks, job.n_chunks)
     nodes = min(job.nodes, job.n_chunks)
     return min(writers * machine.rank_rate, nodes * machine.node_rate, machine.storage_rate)
@@ -177,7 +177,7 @@ def together(phases: Mapping[str, float], overlap: float) -> float:
 
 
 def ranks_of_one_index(machine: Machine, job: Job) -> float:
-    """Tell how many ranks encode as fast as the index writer enters chunks.
+    """Return how many ranks encode as fast as the index writer enters chunks.
 
     With more ranks the index is the limit, unless the storage is one before.
     """
@@ -185,7 +185,7 @@ def ranks_of_one_index(machine: Machine, job: Job) -> float:
 
 
 def rate_of_index(machine: Machine, job: Job) -> float:
-    """Tell how many decoded bytes the index writer enters in a second."""
+    """Return how many decoded bytes the index writer enters in a second."""
     if machine.index_s == 0:
         return math.inf
     return job.chunk_nbytes / machine.index_s
@@ -198,6 +198,6 @@ def _other_limits(machine: Machine, job: Job) -> float:
 
 
 def chunk_nbytes_needed(machine: Machine, job: Job) -> int:
-    """Tell how large chunks must be so that the index writer is not the limit; bytes."""
+    """Return how large chunks must be so that the index writer is not the limit; bytes."""
     needed = job.nbytes * machine.index_s / _other_limits(machine, job)
     return max(job.chunk_nbytes, math.ceil(needed))

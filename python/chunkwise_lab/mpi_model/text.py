@@ -134,8 +134,8 @@ def _by_chunks(fitted: Calibration, job: Job, ranks: Sequence[int]) -> Iterator[
             found = predict(fitted.machine, sized(job.on(n_ranks), n_chunks))
             cells += f"{f'{_short(found.elapsed_s)} {_LETTERS[found.limit]}':>11}"
         yield f"{n_chunks:>11,} {cells}"
-    told = {letter: LIMITS[name] for name, letter in _LETTERS.items()}
-    yield "  limit: " + ", ".join(f"{letter} {limit}" for letter, limit in told.items())
+    known = {letter: LIMITS[name] for name, letter in _LETTERS.items()}
+    yield "  limit: " + ", ".join(f"{letter} {limit}" for letter, limit in known.items())
 
 
 _LETTERS: Final = {

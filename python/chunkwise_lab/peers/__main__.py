@@ -36,7 +36,7 @@ FIGURES = re.compile(
 def run(
     store: Store, only: Sequence[str], repeat: int | None, keep: Path, say: Callable[[str], None]
 ) -> tuple[list[Result], dict[str, Any]]:
-    """Run the comparisons that are asked for; what is done is kept after each."""
+    """Run the chosen comparisons; what is done is kept after each."""
     results: list[Result] = []
     saved = to_json(results)
     for group, comparisons in GROUPS.items():

@@ -91,9 +91,9 @@ def run_c(
     done = finished(command, environment=beside(library), timeout_s=PATIENCE_S)
     if done.returncode:
         raise RuntimeError(done.last_words or f"the C program {done.how}")
-    told = json.loads(done.out)
-    cache = told["cache_nslots"], told["cache_nbytes"], told["cache_w0"]
-    return _sample(told, told["checksum"], cache)
+    details = json.loads(done.out)
+    cache = details["cache_nslots"], details["cache_nbytes"], details["cache_w0"]
+    return _sample(details, details["checksum"], cache)
 
 
 def beside(library: str) -> dict[str, str]:
@@ -122,20 +122,20 @@ def run_bench(
     if done.status != "ok":
         raise RuntimeError(f"bench: {done.error}")
     cache = done.actual_cache_nslots, done.actual_cache_nbytes, done.actual_cache_w0
-    told = {name: str(done.environment[name]) for name in ("hdf5", "zlib")}
-    told |= {name: getattr(done, name) for name in ("elapsed_s", *_TOLD)}
-    return _sample(told, done.checksums[done.operations], cache)
+    details = {name: str(done.environment[name]) for name in ("hdf5", "zlib")}
+    details |= {name: getattr(done, name) for name in ("elapsed_s", *_DETAILS)}
+    return _sample(details, done.checksums[done.operations], cache)
 
 
-_TOLD = ("first_s", "operations", "selected_nbytes")
+_DETAILS = ("first_s", "operations", "selected_nbytes")
 
 
-def _sample(told: dict[str, Any], checksum: int, cache: tuple[int, int, float]) -> Sample:
+def _sample(details: dict[str, Any], checksum: int, cache: tuple[int, int, float]) -> Sample:
     """Give a run's seconds; what both programs must agree on is compared as bytes are."""
     checksums = {EVERYTHING: checksum, "cache": zlib.crc32(repr(cache).encode())}
-    checksums |= {name: told[name] for name in ("operations", "selected_nbytes")}
-    kept = {name: told[name] for name in (*_TOLD, "hdf5", "zlib")}
-    return Sample(told["elapsed_s"], told={**kept, "cache": cache, "checksums": checksums})
+    checksums |= {name: details[name] for name in ("operations", "selected_nbytes")}
+    kept = {name: details[name] for name in (*_DETAILS, "hdf5", "zlib")}
+    return Sample(details["elapsed_s"], details={**kept, "cache": cache, "checksums": checksums})
 
 
 @functools.cache

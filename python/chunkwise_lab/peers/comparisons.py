@@ -111,8 +111,8 @@ def _made(store: Store, group: str, entry: dict[str, Any]) -> Iterator[Compariso
         yield Comparison(f"{made.name}-size", group, title, tuple(left), targets, "bytes", 1)
 
 
-def _data(store: Store, told: str | Values, names: Values) -> Data:
-    said = dict(_FILES[told] if isinstance(told, str) else told)
+def _data(store: Store, given: str | Values, names: Values) -> Data:
+    said = dict(_FILES[given] if isinstance(given, str) else given)
     if "data" in said:
         said["data"] = _data(store, said["data"], names)
     make = getattr(store, said.pop("of"))
@@ -120,8 +120,8 @@ def _data(store: Store, told: str | Values, names: Values) -> Data:
     return found
 
 
-def _reader(entry: Values, told: str | Values, arguments: Values, names: Values) -> Reader:
-    said: Values = {"name": told} if isinstance(told, str) else told
+def _reader(entry: Values, given: str | Values, arguments: Values, names: Values) -> Reader:
+    said: Values = {"name": given} if isinstance(given, str) else given
     name = _filled(said["name"], names)
     task, key = said.get("task", entry["task"]), said.get("key", entry.get("key", "reader"))
     given = {key: name} if key else {}
@@ -177,7 +177,7 @@ def _limit(store: Store, kind: str, data: Data, contiguous: Data) -> Reader:
 
 
 def _touched(data: Data) -> Callable[[tuple[int, ...]], bool]:
-    """Return what tells whether the chunk that begins at an element holds some of the boxes'."""
+    """Return a function: does the chunk that begins at an element hold some of the boxes?"""
     with h5py.File(data.path) as file:
         chunk = file[data.name].chunks
 

@@ -45,7 +45,7 @@ from chunkwise_lab.turns import busy_text
 
 SIMULATION = ROOT / "target/simulated/release/examples/cores"
 HERE: Final = (1, 2)  # Threads by which files are really read
-# A socket has so many processors, and half of what STREAM's triad reaches on two of them: 330 to
+# A socket has this many processors, and half of what STREAM's triad reaches on two of them: 330 to
 # 350 GB/s on Azure's HBv3 (EPYC 7V73X, DDR4-3200), says learn.microsoft.com/azure,
 # high-performance-computing/performance-benchmarking/stream-benchmark.
 SOCKET: Final = 64
@@ -56,7 +56,7 @@ LATENCY_S: Final = 0.05
 PIECE_NBYTES: Final = 8 << 20
 # Shorter sleeps are inexact, and two processors cannot wake more threads in time.
 LEAST_S, LEAST_A_THREAD_S = 250e-6, 32e-6
-# More chunks for each thread tell nothing more.
+# More chunks for each thread show nothing more.
 CHUNKS_A_THREAD: Final = 64
 LEFT_OUT: Final = """\
 The model leaves out the caches that processors share, the clock that falls as more of them work,
@@ -131,12 +131,12 @@ def estimate(
 
 
 def memory_of(threads: int, one: float, socket: float) -> float:
-    """Return the bandwidth of so many processors: what one has, up to what a socket has."""
+    """Return the bandwidth of this many processors: what one has, up to what a socket has."""
     return min(threads * one, math.ceil(threads / SOCKET) * socket)
 
 
 def simulate(work: Work, threads: int, chunk_s: float) -> Simulated:
-    """Let the engine read chunks that sleep, as short ones as this machine can tell."""
+    """Let the engine read chunks that sleep, as short ones as this machine can time."""
     chunks = min(work.chunks, CHUNKS_A_THREAD * threads)
     slept_s = max(chunk_s, LEAST_S, LEAST_A_THREAD_S * threads)
     numbers = chunks, len(work.datasets), work.latency_s
@@ -154,12 +154,12 @@ def slept(
 ) -> dict[str, float]:
     """Run the simulation once; see `cores.rs`."""
     numbers = map(str, (threads, f"{chunk_s:.9f}", chunks, datasets, latency_s))
-    told: dict[str, float] = json.loads(succeeded([str(SIMULATION), "case", *numbers]).out)
-    return told
+    details: dict[str, float] = json.loads(succeeded([str(SIMULATION), "case", *numbers]).out)
+    return details
 
 
 def whole(file: str, datasets: Sequence[str], threads: int, latency_s: float) -> Task:
-    """Open a file and read datasets whole, by so many threads on as many processors."""
+    """Open a file and read datasets whole, by this many threads on as many processors."""
     with served(file, latency_s, 0) if latency_s else nullcontext(file) as place:
         # The server has begun, and keeps all of them.
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
@@ -176,7 +176,7 @@ def whole(file: str, datasets: Sequence[str], threads: int, latency_s: float) ->
                     dataset[()]
                 elapsed = time.perf_counter() - begun
             index_s = _native.profile()["index"][0] - index_s
-            return Sample(elapsed, told={"opening_s": opening_s + index_s})
+            return Sample(elapsed, details={"opening_s": opening_s + index_s})
 
         yield measure
 
@@ -193,7 +193,7 @@ def received(file: str, latency_s: float) -> Task:
         def measure() -> Sample:
             before = time.process_time()
             sample = timed(lambda: web.cat_ranges(*where))
-            return Sample(sample.value, told={"processor_s": time.process_time() - before})
+            return Sample(sample.value, details={"processor_s": time.process_time() - before})
 
         yield measure
 
@@ -247,7 +247,7 @@ def _measured(name: str, readers: Sequence[Reader], repeat: int) -> list[Samples
 
 
 def run(
-    store: Store, asked: Sequence[int], socket: float, line: float | None, repeat: int
+    store: Store, processors: Sequence[int], socket: float, line: float | None, repeat: int
 ) -> dict[str, Any]:
     """Measure, simulate and conclude; gives all of it as plain JSON values."""
     readers = [
@@ -257,34 +257,34 @@ def run(
     streams = _measured("memory", readers, repeat)
     memory = {one.reader.name: STREAM_NBYTES / min(one.values) for one in streams}
     shares = [one.busy.of_others for one in streams]
-    told: list[dict[str, Any]] = []
+    details: list[dict[str, Any]] = []
     loopback = math.inf
     for work in works(store):
         arguments = {"file": work.file, "datasets": work.datasets, "latency_s": work.latency_s}
         readers = [Reader(str(n), "cores:whole", {**arguments, "threads": n}) for n in HERE]
         samples = _measured(work.title, readers, repeat)
         real = {one.reader.name: min(one.values) for one in samples}
-        opening_s = min(one["opening_s"] for one in samples[0].told)
+        opening_s = min(one["opening_s"] for one in samples[0].details)
         if work.latency_s:
             # A server would count as another program.
             arguments = {"file": work.file, "latency_s": work.latency_s}
             (come,) = _measured("receiving", [Reader("", "cores:received", arguments)], repeat)
             loopback = Path(work.file).stat().st_size / (min(come.values) - work.latency_s)
             # Chunks are decoded as those of the same file are, and received by a processor.
-            chunk_s = next(one["chunk_s"] for one in told if one["file"] == work.file)
-            chunk_s += min(one["processor_s"] for one in come.told) / work.chunks
+            chunk_s = next(one["chunk_s"] for one in details if one["file"] == work.file)
+            chunk_s += min(one["processor_s"] for one in come.details) / work.chunks
         else:
             shares += [one.busy.of_others for one in samples]
             chunk_s = (real["1"] - opening_s) / (work.chunks * len(work.datasets))
         estimates = {}
-        for threads in (*HERE, *asked):
+        for threads in (*HERE, *processors):
             bandwidth = memory.get(str(threads)) or memory_of(threads, memory["1"], socket)
             on = Machine(bandwidth, loopback if threads in HERE else line or loopback)
             simulated = simulate(work, threads, chunk_s)
             found = estimate(work, opening_s, chunk_s, simulated, on)
             told_of = {"memory": on.memory, "busy": simulated.busy}
             estimates[str(threads)] = {**asdict(found), **told_of}
-        told.append(
+        details.append(
             {**asdict(work), "moved_nbytes": work.moved_nbytes, "chunk_s": chunk_s}
             | {"opening_s": opening_s, "measured": real, "estimates": estimates}
         )
@@ -295,11 +295,11 @@ def run(
         "line": line or loopback,
         "load": os.getloadavg()[0],
         "disturbed": busy_text(shares),
-        "works": told,
+        "works": details,
     }
 
 
-def lines(found: dict[str, Any], asked: Sequence[int]) -> Iterator[str]:
+def lines(found: dict[str, Any], processors: Sequence[int]) -> Iterator[str]:
     """Show it in Markdown: is the simulation right, and what does it come to?"""
     about, memory, works = found["environment"], found["memory"], found["works"]
     yield f"{about['cpu']}, {about['cpu_count']} processors, a load of {found['load']:.1f}."
@@ -314,10 +314,11 @@ def lines(found: dict[str, Any], asked: Sequence[int]) -> Iterator[str]:
         ["work", "bytes an element", "a chunk", "opening", *heads], (_check(one) for one in works)
     )
     yield from ("", "What more processors would reach:", "")
-    heads = [head for n in asked for head in (f"{n} processors", "times one", "bound by")]
-    yield from _table(["work", "1 processor", *heads], (_outlook(one, asked) for one in works))
+    heads = [head for n in processors for head in (f"{n} processors", "times one", "bound by")]
+    outlooks = (_outlook(one, processors) for one in works)
+    yield from _table(["work", "1 processor", *heads], outlooks)
     bandwidths = ", ".join(
-        f"{works[0]['estimates'][str(n)]['memory'] / 1e9:,.0f} GB/s for {n}" for n in asked
+        f"{works[0]['estimates'][str(n)]['memory'] / 1e9:,.0f} GB/s for {n}" for n in processors
     )
     yield ""
     yield (
@@ -337,10 +338,10 @@ def _check(work: dict[str, Any]) -> list[str]:
     return cells
 
 
-def _outlook(work: dict[str, Any], asked: Sequence[int]) -> list[str]:
+def _outlook(work: dict[str, Any], processors: Sequence[int]) -> list[str]:
     one = work["measured"]["1"]
     cells = [work["title"], format_seconds(one)]
-    for threads in asked:
+    for threads in processors:
         found = work["estimates"][str(threads)]
         cells += [format_seconds(found["seconds"]), format_speed(one / found["seconds"])]
         cells.append(found["bound"])

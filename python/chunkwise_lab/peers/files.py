@@ -115,7 +115,7 @@ class Store:
         return Data(path, "/frames", shape)
 
     def many_chunks(self, count: int) -> Data:
-        """Give a dataset of so many chunks of 64 bytes, without filters, in memory."""
+        """Give a dataset of this many chunks of 64 bytes, without filters, in memory."""
         count = self.few(count, 100)
 
         def write(partial: Path) -> None:
@@ -127,7 +127,7 @@ class Store:
         return Data(self.once(f"chunks-{count}.h5", write), "/chunks", (count, 16))
 
     def copies(self, data: Data, count: int) -> Data:
-        """Give a folder with so many copies of a file, each a file of its own."""
+        """Give a folder with this many copies of a file, each a file of its own."""
         count = self.few(count, 20)
 
         def write(partial: Path) -> None:
@@ -140,7 +140,7 @@ class Store:
     def mapped(
         self, shape: tuple[int, ...], chunk: tuple[int, ...], filters: str, count: int
     ) -> Data:
-        """Give a virtual dataset over so many files, one behind the other, in memory."""
+        """Give a virtual dataset over this many files, one behind the other, in memory."""
         length, *across = self.shape(shape)
         data = self.sampled("cube", (count * length, *across), chunk, filters)
         # Of a tiny stand-in there are fewer.
@@ -180,12 +180,12 @@ class Store:
         return Data(path, data.name.strip("/"), data.shape)
 
     def series(self, count: int) -> Data:
-        """Give a folder with so many netCDF-4 files, of ten days each, that make one series."""
+        """Give a folder with this many netCDF-4 files, of ten days each, that make one series."""
         shape, count = self.shape((10, 90, 180)), self.few(count, 4)
         return Data(self.once(f"series-{count}", lambda partial: _series(partial, count, shape)))
 
     def variables(self, variables: int, count: int) -> Data:
-        """Give a folder with files of so many variables, three of them coordinates."""
+        """Give a folder with files of this many variables, three of them coordinates."""
         variables, count = self.few(variables, 40), self.few(count, 3)
         name = f"variables-{variables}-{count}"
         return Data(self.once(name, lambda partial: _variables(partial, variables, count)))
@@ -197,18 +197,18 @@ class Store:
         return Data(self.once(name, lambda partial: _apart(partial, variables)))
 
     def groups(self, count: int, datasets: int) -> Data:
-        """Give a file of so many groups, each with a few small datasets."""
+        """Give a file of this many groups, each with a few small datasets."""
         count = self.few(count, 20)
         name = f"groups-{count}-{datasets}.h5"
         return Data(self.once(name, lambda partial: write_groups(partial, count, datasets)))
 
     def cells(self, count: int) -> Data:
-        """Give a file of references to so many small arrays, as MATLAB stores cells."""
+        """Give a file of references to this many small arrays, as MATLAB stores cells."""
         count = self.few(count, 20)
         return Data(self.once(f"cells-{count}.h5", lambda partial: write_cells(partial, count)))
 
     def small_files(self, count: int) -> Data:
-        """Give a folder of so many small files."""
+        """Give a folder of this many small files."""
         count = self.few(count, 5)
         return Data(self.once(f"small-{count}", lambda partial: write_small(partial, count)))
 

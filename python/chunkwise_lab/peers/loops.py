@@ -31,14 +31,14 @@ def blocks(
     cache_nbytes: int | None = None,
     operations: int | None = None,
 ) -> Task:
-    """Read block by block in C order; after so many, the rest is extrapolated."""
+    """Read block by block in C order; after this many, the rest is extrapolated."""
     shape = _shape(file, dataset)
     walk = _native.Walk(shape, [b or n for b, n in zip(block, shape, strict=True)])
     yield lambda: _walked(reader, file, dataset, walk, cache_nbytes, operations)
 
 
 def columns(reader: str, file: str, dataset: str, count: int) -> Task:
-    """Read so many columns of a matrix, spread over it; seconds for each."""
+    """Read this many columns of a matrix, spread over it; seconds for each."""
     rows, width = shape = _shape(file, dataset)
     count = min(count, width)
     step = width // count
@@ -47,7 +47,7 @@ def columns(reader: str, file: str, dataset: str, count: int) -> Task:
 
     def measure() -> Sample:
         sample = _walked(reader, file, dataset, walk)
-        return Sample(sample.value / count, told=sample.told)
+        return Sample(sample.value / count, details=sample.details)
 
     yield measure
 
@@ -77,7 +77,7 @@ def small(reader: str, file: str, dataset: str) -> Task:
 
     def measure() -> Sample:
         result = _result(reader, file, dataset, walk, LARGE_CACHE, walk.operations)
-        return Sample(float(np.mean(result["latencies_s"][1:])), told=_told(result))
+        return Sample(float(np.mean(result["latencies_s"][1:])), details=_details(result))
 
     yield measure
 
@@ -99,7 +99,7 @@ def _walked(
     wanted = min(operations or walk.operations, walk.operations)
     result = _result(reader, file, dataset, walk, cache_nbytes, wanted)
     elapsed = result["elapsed_s"] * walk.operations / result["operations"]
-    return Sample(elapsed, told=_told(result))
+    return Sample(elapsed, details=_details(result))
 
 
 def _result(
@@ -120,15 +120,15 @@ def _result(
     return result
 
 
-def _told(result: _native.WalkResult) -> dict[str, Any]:
-    """Checksums after so many reads, of stored bytes; and whether these were all."""
+def _details(result: _native.WalkResult) -> dict[str, Any]:
+    """Checksums after this many reads, of stored bytes; and whether these were all."""
     total = result["total_operations"]
-    told: dict[str, Any] = {
+    details: dict[str, Any] = {
         "checksums": {
             EVERYTHING if n == total else f"{n} reads": crc
             for n, crc in result["checksums"].items()
         }
     }
     if result["operations"] < total:
-        told["measured_operations"] = result["operations"]
-    return told
+        details["measured_operations"] = result["operations"]
+    return details

@@ -174,7 +174,7 @@ def held_open(reader: str, folder: str, dataset: str) -> Task:
             held.append(h5py.File(path) if reader == "h5py" else chunkwise.open(path))
         crc = _sum(opened[dataset][:1, :-1] for opened in held)
         descriptors = sum(1 for _ in Path("/proc/self/fd").iterdir())
-        told = {"files": len(held), "descriptors": descriptors, "descriptor_limit": most}
-        return Sample(float(peak_rss_nbytes() or 0), crc, told)
+        details = {"files": len(held), "descriptors": descriptors, "descriptor_limit": most}
+        return Sample(float(peak_rss_nbytes() or 0), crc, details)
 
     yield measure

@@ -96,7 +96,7 @@ if rank == 0:
 
 
 def written(by: str, ranks: int, data: str, write: str, small: bool) -> Task:
-    """Write a file by so many ranks; what is in it is compared."""
+    """Write a file by this many ranks; what is in it is compared."""
     mpirun, python = tool("mpirun"), PYTHONS[by]
     if not Path(python).exists():
         raise CannotReadError("needs an h5py for MPI: `make mpi`")
@@ -118,12 +118,12 @@ def written(by: str, ranks: int, data: str, write: str, small: bool) -> Task:
                 timeout_s=600.0,
                 patience_s=10.0,
             )
-            told = json.loads(done.out)
+            details = json.loads(done.out)
             crc = 0
             with h5py.File(path) as file:
                 for step in range(shape[0]):
                     crc = _native.crc32(file["d"][step], crc)
             path.unlink()
-            return Sample(told.pop("s"), crc, told)
+            return Sample(details.pop("s"), crc, details)
 
         yield measure

@@ -1,6 +1,6 @@
-"""Who reads data, besides chunkwise, and how is each asked?
+"""Who reads data, besides chunkwise, and by which calls?
 
-Each is asked in its own best way for a selection (see `picks`), from a file that it has open and
+Each reads a selection in its own best way (see `picks`), from a file that it has open and
 a dataset that it has not yet read from, so that loading the chunk index is part of the
 reading, as it is for a user.
 """
@@ -253,7 +253,7 @@ OPENERS: Final[dict[str, Callable[[str, str], Any]]] = {
 def single_points(
     reader: str, file: str, dataset: str, again: bool, count: int = 200, seed: int = 0
 ) -> Task:
-    """Read single elements, one call each: from chunks never met, or `again` from the same."""
+    """Read single elements, one call each: from chunks never read, or `again` from the same."""
 
     def measure() -> Sample:
         with OPENERS[reader](file, dataset) as (shape, read):
@@ -270,7 +270,7 @@ def single_points(
 
 
 def regions(reader: str, file: str, dataset: str, size: int = 50, seed: int = 0) -> Task:
-    """Read a square of each frame, one call each, of frames that were not met before."""
+    """Read a square of each frame, one call each, of frames that were not read before."""
     imported("hdf5plugin")
 
     def measure() -> Sample:

@@ -104,16 +104,16 @@ def ran(program: str, under: bool, file: str, dataset: str, target: str) -> Task
     path = Path(target)
     with tempfile.TemporaryDirectory() as folder:
         words = _words(program, file, dataset, target, Path(folder))
-        tells = program not in ("timmean", "tenth-rows")
+        prints_checksum = program not in ("timmean", "tenth-rows")
 
         def measure() -> Sample:
             path.unlink(missing_ok=True)
             os.sync()  # What others left to be written is not this one's work.
             done = succeeded(words, CannotReadError, environment=variables)
             elapsed = done.elapsed_s
-            if tells:
-                seconds, told = done.out.split()
-                elapsed, found = float(seconds), int(told)
+            if prints_checksum:
+                seconds, crc = done.out.split()
+                elapsed, found = float(seconds), int(crc)
             if program == "timmean":
                 found = zlib.crc32(path.read_bytes())
             elif program in ("tenth-rows", "to-netcdf"):
@@ -168,7 +168,7 @@ def repacked(
 
     def measure() -> Sample:
         made = made_anew(Path(target), dataset, write, keep)
-        return made if unit == "seconds" else replace(made, value=made.told["memory_nbytes"])
+        return made if unit == "seconds" else replace(made, value=made.details["memory_nbytes"])
 
     yield measure
 
@@ -192,12 +192,12 @@ def traced(way: str, file: str, dataset: str, program: Sequence[str]) -> Task:
     words[0] = tool(words[0])
     with tempfile.TemporaryDirectory(prefix="chunkwise-") as name:
         folder = Path(name)
-        told: dict[str, Any] = {}
+        details: dict[str, Any] = {}
         if way != "run":
             values = _traced(words, file, dataset, folder, "--observe-only")
             found = values["found"] or {"line": ""}
             promised_s = under_run(Trace.of(values).datasets[0], 2)
-            told = {"found": found, "promised_s": promised_s}
+            details = {"found": found, "promised_s": promised_s}
         if way == "repacked":
             # As a user pastes it; lines of a program are not for a shell.
             line = shlex.split(found["line"]) if found["line"].startswith("chunkwise ") else []
@@ -211,7 +211,7 @@ def traced(way: str, file: str, dataset: str, program: Sequence[str]) -> Task:
             trace = Trace.of(_traced(words, file, dataset, folder, *how))
             reads = [one for one in trace.datasets if one.operation == "read"]
             nbytes = sum(one.nbytes for one in reads)
-            return Sample(sum(one.seconds for one in reads), nbytes, told)
+            return Sample(sum(one.seconds for one in reads), nbytes, details)
 
         yield measure
 

@@ -116,8 +116,8 @@ def three_rounds(
             for thread in threads:
                 thread.join()
             transfer_s = time.perf_counter() - begun - latency_s
-            told = {"rounds": ROUNDS, "nbytes": CONNECTIONS * share, "transfer_s": transfer_s}
-            return Sample(ROUNDS * latency_s + transfer_s, told=told)
+            details = {"rounds": ROUNDS, "nbytes": CONNECTIONS * share, "transfer_s": transfer_s}
+            return Sample(ROUNDS * latency_s + transfer_s, details=details)
 
         yield measure
 

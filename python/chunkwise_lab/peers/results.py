@@ -80,7 +80,7 @@ def judged(result: Result, target: Goal) -> dict[str, Any]:
     """Say what came of a target: `measured` is how many times as fast, or the figure itself."""
     ours, limit = result.of(target.by), result.limit
     best = spread(limit.values).median if limit else None
-    told: dict[str, Any] = {
+    details: dict[str, Any] = {
         "by": target.by,
         "against": target.against,
         "at_least": target.value if target.against else None,
@@ -94,13 +94,13 @@ def judged(result: Result, target: Goal) -> dict[str, Any]:
     }
     theirs = ours if target.against is None else result.of(target.against)
     if not ours.values or not theirs.values:
-        return told
+        return details
     if target.against is None:
         found = spread(ours.values)
         word = _word(found.median <= target.value, found.lowest <= target.value)
         if best is not None and best > target.value and found.median * AT_LIMIT <= best:
             word = "at the limit"
-        return told | {"measured": found.median, "limit": best, "word": word}
+        return details | {"measured": found.median, "limit": best, "word": word}
     ratio = verdict(ours.values, theirs.values)
     allowed = None
     if best is not None and not theirs.reader.limit:
@@ -113,7 +113,7 @@ def judged(result: Result, target: Goal) -> dict[str, Any]:
     if word != "reached" and beyond and allowed is not None and ratio.ratio >= allowed * AT_LIMIT:
         word = "at the limit"
     measured = {"measured": ratio.ratio, "low": ratio.low, "high": ratio.high}
-    return told | measured | {"limit": allowed, "word": word}
+    return details | measured | {"limit": allowed, "word": word}
 
 
 def _word(reached: bool, possible: bool) -> Word:
@@ -152,7 +152,7 @@ def _reader(samples: Samples) -> dict[str, Any]:
         "limit": samples.reader.limit,
         "values": samples.values,
         **{name: total and getattr(total, name) for name in ("median", "lowest", "highest")},
-        "told": samples.told,
+        "details": samples.details,
         "others_share": samples.busy.of_others,
         "skipped": samples.skipped,
         "failed": samples.failed,

@@ -1,7 +1,7 @@
 """In which order do the readers of a comparison read?
 
 Each in a process of its own, all of them waiting while one reads; in turns (A B C, B C A,
-...), so that a machine that slows down slows all.  One that takes long is asked less often,
+...), so that a machine that slows down slows all.  One that takes long reads less often,
 but three times at least.
 """
 
@@ -36,7 +36,7 @@ class Samples:
     values: list[float] = field(default_factory=list)  # Seconds or bytes, in the order measured
     # Of what was read, and of beginnings of it; more than one value means that something is wrong.
     checksums: dict[str, set[int]] = field(default_factory=dict)
-    told: list[dict[str, Any]] = field(default_factory=list)  # What it said besides
+    details: list[dict[str, Any]] = field(default_factory=list)  # What it said besides
     busy: Share = field(default_factory=Share)  # What other programs did meanwhile
     skipped: str | None = None  # Why there are no values
     failed: str | None = None
@@ -48,8 +48,8 @@ class Samples:
             self.values.append(float(answer["value"]))
             for what, crc in answer["checksums"].items():
                 self.checksums.setdefault(what, set()).add(crc)
-            if answer.get("told"):
-                self.told.append(answer["told"])
+            if answer.get("details"):
+                self.details.append(answer["details"])
 
 
 class Worker:
@@ -72,13 +72,13 @@ class Worker:
         samples.busy = self.process.busy
 
     def prepare(self) -> None:
-        """Wait until it can be asked."""
+        """Wait until it is ready."""
         if self.process is not None:
             self.samples.take(self.process.answer())
 
     @property
     def wants_more(self) -> bool:
-        """Whether it can be asked for another sample."""
+        """Whether it can take another sample."""
         return self.samples.skipped is None and self.samples.failed is None
 
     def turn(self, rounds: int, budget_s: float, progress: Callable[[str], None]) -> None:
@@ -96,7 +96,7 @@ class Worker:
         if number == 0 and rounds > 1 and took < WARM_UP_S and self.wants_more:
             # The first of all loads and starts what later ones find: not counted.
             self.samples.values.clear()
-            self.samples.told.clear()
+            self.samples.details.clear()
             self.samples.take(self.process.ask())
         self._spent_s += took
 

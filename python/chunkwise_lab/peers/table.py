@@ -29,7 +29,7 @@ def rows(comparison: Saved) -> Iterator[tuple[str, ...]]:
     by_name = {reader["name"]: reader for reader in comparison["readers"]}
     ours = by_name[SUBJECT]
     targets = {(target["by"], target["against"]): target for target in comparison["targets"]}
-    mine = _told(ours, unit)
+    mine = _figures(ours, unit)
     target = targets.get((SUBJECT, None))
     if target is not None:
         wanted = f"at most {_figure(target['at_most'], unit)}"
@@ -60,10 +60,10 @@ def _row(comparison: Saved, reader: Saved, ours: Saved, target: Saved | None) ->
             wanted += f" (limit {format_speed(target['limit'])})"
     if name in comparison["differing"]:
         word = f"{word}, OTHER BYTES".lstrip(", ")
-    return (label, *_told(reader, unit), *_told(ours, unit), ratio, best, wanted, word)
+    return (label, *_figures(reader, unit), *_figures(ours, unit), ratio, best, wanted, word)
 
 
-def _told(reader: Saved, unit: str) -> tuple[str, str]:
+def _figures(reader: Saved, unit: str) -> tuple[str, str]:
     return _figure(reader["median"], unit) + _mark(reader, unit), _spread(reader)
 
 
@@ -93,11 +93,11 @@ def heading(saved: Saved) -> list[str]:
     about = saved["environment"]
     versions = {**saved["peers"], "HDF5": about["hdf5"], "zlib": about["zlib"]}
     versions |= {"NumPy": about["numpy"], "chunkwise": about["chunkwise"]}
-    told = [f"{name} {version or 'not installed'}" for name, version in versions.items()]
+    installed = [f"{name} {version or 'not installed'}" for name, version in versions.items()]
     return [
         f"{about['cpu']}, {about['cpu_count']} processors ({saved['threads']} threads), "
         f"{about['system']}, Python {about['python']}",
-        ", ".join(told),
+        ", ".join(installed),
     ]
 
 

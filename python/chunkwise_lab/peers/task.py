@@ -32,10 +32,10 @@ class Sample:
     value: float  # Seconds of the reading alone, or bytes
     # What was read, or the CRC-32 of it, to be compared; None where there is nothing.
     data: npt.NDArray[Any] | int | None = None
-    told: dict[str, Any] = field(default_factory=dict)  # Anything else worth keeping, as JSON
+    details: dict[str, Any] = field(default_factory=dict)  # Anything else worth keeping, as JSON
 
 
-# What the checksum of a sample's data is of; compiled loops tell those of their beginnings, too.
+# What the checksum of a sample's data is of; compiled loops also give those of their beginnings.
 EVERYTHING = "everything"
 
 
@@ -68,7 +68,7 @@ def succeeded(command: Sequence[str], wrong: type[Exception] = RuntimeError, **h
 
 
 def timed(call: Callable[[], Any], times: int = 1) -> Sample:
-    """Time one call, which gives what was read, or does so many times the same."""
+    """Time one call, which gives what was read, or does this many times the same."""
     begun = time.perf_counter()
     data = call()
     return Sample((time.perf_counter() - begun) / times, data)
@@ -90,16 +90,16 @@ def made_anew(
     path.unlink(missing_ok=True)
     os.sync()  # What others left to be written is not this one's work.
     begun = time.perf_counter()
-    told = write()
+    details = write()
     sync(path)
     elapsed = time.perf_counter() - begun
-    # Whoever wrote it, libhdf5 reads it.
+    # For every writer, libhdf5 reads it.
     with h5py.File(path) as made:
         values = made[name][()]
-    told = {"file_nbytes": path.stat().st_size, **(told or {})}
+    details = {"file_nbytes": path.stat().st_size, **(details or {})}
     if not keep:
         path.unlink()
-    return Sample(elapsed, values, told)
+    return Sample(elapsed, values, details)
 
 
 Measure = Callable[[], Sample]

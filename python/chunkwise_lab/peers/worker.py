@@ -34,11 +34,11 @@ def checksum(data: npt.NDArray[Any] | int) -> int:
 
 def answer(sample: Sample) -> dict[str, Any]:
     """Return what a worker says of a sample, as JSON."""
-    told = dict(sample.told)
-    checksums = told.pop("checksums", {})
+    details = dict(sample.details)
+    checksums = details.pop("checksums", {})
     if sample.data is not None:
         checksums = {EVERYTHING: checksum(sample.data)}
-    return {"value": sample.value, "checksums": checksums, "told": told}
+    return {"value": sample.value, "checksums": checksums, "details": details}
 
 
 def main() -> None:
@@ -53,8 +53,8 @@ def main() -> None:
 
 
 def _serve(answers: IO[str], task: str, arguments: dict[str, Any]) -> None:
-    def say(**told: Any) -> None:
-        print(json.dumps(told), file=answers, flush=True)
+    def say(**details: Any) -> None:
+        print(json.dumps(details), file=answers, flush=True)
 
     module, _, name = task.partition(":")
     try:

@@ -26,7 +26,7 @@ def _xarray(engine: str) -> Any:
 
 
 def mean(engine: str, file: str, dataset: str, steps: int) -> Task:
-    """Open, and take the mean over the first dimension by Dask's threads, so many steps a task."""
+    """Open, and take the mean over the first dimension by Dask, with this many steps a task."""
     xr = _xarray(engine)
     import dask
 
@@ -40,7 +40,7 @@ def mean(engine: str, file: str, dataset: str, steps: int) -> Task:
 
 
 def here_and_there(engine: str, file: str, dataset: str, neighbours: int) -> Task:
-    """Open, read three time series, then so many neighbouring points of one map, each alone."""
+    """Open, read three time series, then this many neighbouring points of one map, each alone."""
     xr = _xarray(engine)
 
     def read() -> Any:

@@ -59,11 +59,11 @@ def main() -> None:
         halves, studies = model.other_half(known), model.other_studies(known)
         for line in model.lines(known, halves, studies):
             print(line)
-        told = [
+        records = [
             {**asdict(one.trial), "predicted_s": one.predicted_s, "parts": one.parts}
             for one in halves
         ]
-        (FOLDER / "model.json").write_text(json.dumps(told, indent=1))
+        (FOLDER / "model.json").write_text(json.dumps(records, indent=1))
     elif arguments.kind == "fix":
         # Generated as the tests generate theirs.
         from chunkwise_lab.regret import promises

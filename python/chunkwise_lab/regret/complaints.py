@@ -145,8 +145,8 @@ def complaints() -> list[Complaint]:
         kind = frozenset if name == "right" else tuple
         return kind(value) if isinstance(value, list) else value
 
-    told = tomllib.loads(FILE.read_text(encoding="utf-8"))["complaint"]
-    return [Complaint(**{name: frozen(name, one[name]) for name in one}) for one in told]
+    listed = tomllib.loads(FILE.read_text(encoding="utf-8"))["complaint"]
+    return [Complaint(**{name: frozen(name, one[name]) for name in one}) for one in listed]
 
 
 def try_it(

@@ -39,7 +39,7 @@ _ADDED: Final[Mapping[str, float]] = {
     "filters, a chunk at a time": 1.0,
     "filters, several": 0.6,
 }
-# Of groups and of trials, so many are shown.
+# Of groups and of trials, this many are shown.
 _GROUPS: Final = 12
 _TRIALS: Final = 8
 _FEWEST_SHOWN: Final = 4
@@ -74,7 +74,7 @@ class Error:
 
 
 def is_fitted(trial: Trial) -> bool:
-    """Tell whether a trial belongs to the half that rates are fitted to."""
+    """Return whether a trial belongs to the half that rates are fitted to."""
     return zlib.crc32(trial.key.encode()) % 2 == 0
 
 
@@ -106,7 +106,7 @@ def predicted(
     found = []
     for family in ("libhdf5", CHUNKWISE):
         for operation in ("read", "write"):
-            known, asked = (
+            known, held_out = (
                 [
                     (one, columns)
                     for one in trials
@@ -123,7 +123,7 @@ def predicted(
                 np.array([one.measured_s for one, _ in known]),
                 np.array([*nominal, *_ADDED.values()]),
             )
-            found += [_predicted(one, np.array(columns) * rates) for one, columns in asked]
+            found += [_predicted(one, np.array(columns) * rates) for one, columns in held_out]
     return found
 
 
@@ -209,7 +209,7 @@ def _summed(found: Sequence[Predicted], names: Callable[[Trial], Iterable[str]])
 
 
 def counted(found: Sequence[Trial]) -> list[float]:
-    """Tell how far the model's chunks are from those that filters saw, 0.1 for a tenth."""
+    """Return how far the model's chunks are from those that filters saw, 0.1 for a tenth."""
     # Of a walk that was stopped, the last chunk was decoded whole.
     pairs = [(seen, math.ceil(mine - 1e-6)) for one in found for seen, mine in one.chunks]
     return [abs(mine - seen) / max(1.0, seen) for seen, mine in pairs if seen or mine]

@@ -49,7 +49,7 @@ class Kept:
 
 
 def run(files: int, say: Callable[[str], None]) -> list[Kept]:
-    """Mend so many random files."""
+    """Mend this many random files."""
     found: list[Kept] = []
 
     @seed(1)
@@ -58,10 +58,10 @@ def run(files: int, say: Callable[[str], None]) -> list[Kept]:
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     @given(st.lists(datasets(), min_size=1, max_size=2), st.sampled_from(ACCESSES))
-    def each(told: list[dict[str, Any]], access: tuple[str, ...]) -> None:
+    def each(tree: list[dict[str, Any]], access: tuple[str, ...]) -> None:
         with tempfile.TemporaryDirectory(prefix="chunkwise-") as folder:
             before, after = Path(folder, "before.h5"), Path(folder, "after.h5")
-            make(before, told)
+            make(before, tree)
             done = chunkwise.fix(before, after, access=access, seconds=_SECONDS)
         layouts = {
             one.path: (

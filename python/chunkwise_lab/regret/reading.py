@@ -21,7 +21,7 @@ from chunkwise.measure.process import Ended, finished
 from chunkwise.patterns import Access
 from chunkwise.trials.unions import Index, index_of
 
-# At most so many reads, and so much processor time for those of one file.
+# At most this many reads, and so much processor time for those of one file.
 _MOST_READS: Final = 2000
 # Below this difference, processor times of the same reads differ by themselves.
 NOTHING_S: Final = 1e-3

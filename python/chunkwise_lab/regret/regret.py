@@ -27,7 +27,7 @@ from typing import Any, Final
 import numpy as np
 
 import chunkwise
-from chunkwise.advice import patterns, wishes
+from chunkwise.advice import goals, patterns
 from chunkwise.advice.api import advise
 from chunkwise.advice.patterns import Asked
 from chunkwise.advice.work import Work
@@ -46,8 +46,8 @@ from chunkwise_lab.regret.thumbs import rules
 CLAIMED: Final = 0.15
 _LEAST_NBYTES: Final = 8 << 10
 _MOST_NBYTES: Final = 16 << 20
-# Layouts of the grid that are measured: so many of the best by the model, and by counts of chunks
-# and bytes where loading a chunk takes so many seconds.
+# Layouts of the grid that are measured: this many of the best by the model, and by counts of
+# chunks and bytes where loading a chunk takes this many seconds.
 _FINAL: Final = 3
 _LOADS_S: Final = (5e-6, 2e-5, 1e-4)
 _FILTERS: Final = "shuffle+deflate:4"
@@ -70,7 +70,7 @@ with by_chunkwise(path) as file:
     print(time.perf_counter() - begun)
 """
 _ELSEWHERE: Final = np.ones(128 << 20, np.uint8)
-# What takes so many times as long as the fastest is read twice.
+# What takes this many times as long as the fastest is read twice.
 _FAR: Final = 2.0
 # A run that is only bounded by what it measures.
 _LONG_S: Final = 1e5
@@ -128,7 +128,7 @@ def of_file(
 
     options: dict[str, Any] = {"reader": case.reader, "budget_s": budget_s, "progress": follow}
     advice = advise(path, "x", case.access, **options)
-    wanted = wishes.read("balanced", case.reader)
+    wanted = goals.read("balanced", case.reader)
     work = Work.of(path, "x", case.access, wanted, begun=0.0, budget_s=_LONG_S)
     with tempfile.TemporaryDirectory(prefix="chunkwise-") as folder:
         problem, _ = work.modelled(folder, calibrate=False)

@@ -60,7 +60,7 @@ class Trial:
     reader: str
     library: str
     cold: bool  # Whether the bytes came from storage
-    kinds: dict[str, str]  # By what errors are told apart: storage, filter, pattern
+    kinds: dict[str, str]  # By what errors are distinguished: storage, filter, pattern
     text: str  # The parameters, for people and all of them
     key: str
     counts: tuple[float, ...]  # The terms of the model (`seconds.RATES`)
@@ -109,7 +109,7 @@ def trials(paths: Iterable[Path]) -> list[Trial]:
 
 
 def is_known(record: dict[str, Any]) -> bool:
-    """Tell whether the model can speak about a trial."""
+    """Return whether the model can speak about a trial."""
     if record.get("status") != "ok" or "block" not in record or not record.get("total_s"):
         return False
     if record.get("format", "netcdf4") != "netcdf4" or record.get("reopen"):

@@ -45,8 +45,8 @@ _WIDE: Final = 6
 
 # What stands in a row beside the places of axes; columns without a text in any row are left out.
 _TODAY: Final = "today"
-_TOLD: Final = (_TODAY, "standard error", "model", "published", "today / published", "source")
-# What tells where a row stands (today's value, else the paper's), and its texts.
+_COLUMNS: Final = (_TODAY, "standard error", "model", "published", "today / published", "source")
+# What says where a row stands (today's value, else the paper's), and its texts.
 Line = tuple[Value, dict[str, str]]
 
 
@@ -78,15 +78,15 @@ def _whole(
     caption: str, plot: Plot, lines: list[Line], dims: list[str], drawing: Drawing
 ) -> Table:
     names = (plot.x, *dims)
-    told = [n for n in _TOLD if n == _TODAY or any(texts[n] for _, texts in lines)]
+    shown = [n for n in _COLUMNS if n == _TODAY or any(texts[n] for _, texts in lines)]
     rows = []
     for of, texts in lines:
         point = with_library(of.point, drawing.libraries)
         place = (value_text(n, point.get(n, ""), drawing.libraries) for n in names)
         no_value = "no counterpart" if of.elsewhere else "not measured"
-        rows.append((*place, *(texts[n] or (no_value if n == _TODAY else "") for n in told)))
-    numbers = (*(False for _ in names), *(n != "source" for n in told))
-    return Table(caption, (*map(column_title, names), *told), numbers, tuple(rows))
+        rows.append((*place, *(texts[n] or (no_value if n == _TODAY else "") for n in shown)))
+    numbers = (*(False for _ in names), *(n != "source" for n in shown))
+    return Table(caption, (*map(column_title, names), *shown), numbers, tuple(rows))
 
 
 def _folded(
@@ -147,7 +147,7 @@ def _line(plot: Plot, value: Value | None, printed: Sequence[Value], drawing: Dr
     source = "; ".join(sources_text(p.sources) for p in printed)
     if value is None:
         texts = ("", "", model, paper, "", source)
-        return of, dict(zip(_TOLD, texts, strict=True))
+        return of, dict(zip(_COLUMNS, texts, strict=True))
     # With less data there are fewer seconds and bytes for that reason alone.
     compare = not (drawing.reduced and FIGURES[plot.figure].unit in ("s", "bytes"))
     compare |= plot.relative is not None
@@ -155,7 +155,7 @@ def _line(plot: Plot, value: Value | None, printed: Sequence[Value], drawing: Dr
     today = f"{'~ ' if value.estimated else ''}{text(value)}"
     error = error_text(value.middle, value.low, value.high)
     texts = (today, error, model, paper, ", ".join(ratios), source)
-    return of, dict(zip(_TOLD, texts, strict=True))
+    return of, dict(zip(_COLUMNS, texts, strict=True))
 
 
 def _text(plot: Plot, value: Value, drawing: Drawing) -> str:
@@ -202,9 +202,9 @@ def draw(id_: str, plot: Plot, drawing: Drawing) -> tuple[Chart | None, Table] |
     dims = distinguished([*values, *printed], plot.x, by)
     beside = table(plot, values, printed, dims, drawing)
     # Along another figure each row has a place of its own, and needs no series of its own.
-    told = [name for name in dims if name in by] if plot.x in FIGURES else dims
+    shown = [name for name in dims if name in by] if plot.x in FIGURES else dims
     plot = replace(plot, by=tuple(dict.fromkeys((*by, *dims))))
-    return _chart(id_, plot, values, printed, told, drawing), beside
+    return _chart(id_, plot, values, printed, shown, drawing), beside
 
 
 def _chart(

@@ -44,21 +44,21 @@ def _machine(results: StudyResults) -> list[tuple[str, str]]:
     """Name machine and versions as trials say them; what none says, as the run has it."""
     records = [record for one in results.outcomes.values() for record in one.records]
 
-    def told(name: str) -> list[str]:
+    def recorded(name: str) -> list[str]:
         of_run = results.environment.get(name)
         found = [record[name] for record in records if record.get(name) is not None]
         return list(dict.fromkeys(map(str, found or ([] if of_run is None else [of_run]))))
 
-    cpus = [f"{text} processor{'' if text == '1' else 's'}" for text in told("cpu_count")]
-    parts = [*told("cpu"), *cpus, *told("machine"), *told("system")]
-    versions = [f"{title} {joined(told(name))}" for name, title in _VERSIONS if told(name)]
+    cpus = [f"{text} processor{'' if text == '1' else 's'}" for text in recorded("cpu_count")]
+    parts = [*recorded("cpu"), *cpus, *recorded("machine"), *recorded("system")]
+    versions = [f"{title} {joined(recorded(name))}" for name, title in _VERSIONS if recorded(name)]
     found = (("Machine", ", ".join(parts)), ("Versions", ", ".join(versions)))
     return [(title, text) for title, text in found if text]
 
 
 def problems(rows: Sequence[Row], libraries: Libraries) -> list[str]:
     """Say which rows have no figures, or not from all repeats, and why."""
-    told: dict[str, list[str]] = {}
+    grouped: dict[str, list[str]] = {}
     for row, what in _named(rows, libraries):
         failed = [record for record in row.records if record["status"] != "ok"]
         if not failed or row.refused:
@@ -68,23 +68,23 @@ def problems(rows: Sequence[Row], libraries: Libraries) -> list[str]:
         why = str(failed[0].get("error") or failed[0]["status"])
         # How many seconds it was given differs from trial to trial.
         why = "out of time" if failed[0]["status"] == "timeout" else why
-        told.setdefault(why, []).append(what)
+        grouped.setdefault(why, []).append(what)
     return shortened(
-        f"Failed, {why}: {'; '.join(shortened(several))}." for why, several in told.items()
+        f"Failed, {why}: {'; '.join(shortened(several))}." for why, several in grouped.items()
     )
 
 
 def fallbacks(rows: Sequence[Row], libraries: Libraries) -> list[str]:
     """Say which rows of chunkwise are libhdf5's, and why."""
-    told: dict[str, list[str]] = {}
+    grouped: dict[str, list[str]] = {}
     for row, what in _named(rows, libraries):
         if row.fallback is not None:
-            told.setdefault(row.fallback, []).append(what)
-    return shortened(f"{_first(what)}: {why}." for why, what in told.items())
+            grouped.setdefault(row.fallback, []).append(what)
+    return shortened(f"{_first(what)}: {why}." for why, what in grouped.items())
 
 
 def _named(rows: Sequence[Row], libraries: Libraries) -> Iterator[tuple[Row, str]]:
-    """Give each row with what tells it from the others."""
+    """Give each row with what distinguishes it from the others."""
     names = differing([row.point for row in rows])
     for row in rows:
         yield row, phrase(row.point, names, libraries) or "all of it"
@@ -185,7 +185,7 @@ def _gaps(results: StudyResults, study: Study) -> list[str]:
 
 
 def _fewer(results: StudyResults) -> str:
-    """Say how many combinations had time for fewer repeats than were asked for."""
+    """Say how many combinations had time for fewer repeats than were requested."""
     often = [len(row.records) for one in results.outcomes.values() for row in one.rows()]
     short = sum(n < results.repeat for n in often)
     total = counted(len(often), "combination")
@@ -259,8 +259,8 @@ def _findings(
         for path, library in libraries.items():
             # Nobody knows it by its path.
             sentence = sentence.replace(path, library) if "/" in path else sentence
-        says, told = claim.says.rstrip("."), (claim.published, claim.advice, where, claim.limit)
-        found.append(Finding(word, says, sentence, *told))
+        says, context = claim.says.rstrip("."), (claim.published, claim.advice, where, claim.limit)
+        found.append(Finding(word, says, sentence, *context))
     return found
 
 

@@ -92,7 +92,7 @@ def _split(plot: Plot, point: dict[str, str]) -> dict[str, str]:
 
 
 def _versions(records: Sequence[dict[str, Any]]) -> tuple[str, ...]:
-    """Name the library that did the work, and h5py if that was asked."""
+    """Name the library that did the work, and h5py if that was called."""
     record = next((r for r in records if r.get("hdf5")), {})
     names = {"hdf5": "HDF5", "netcdf": "netCDF-C"}
     if record.get("reader") == "h5py":
@@ -188,7 +188,7 @@ def _compatible(one: Where, other: Where) -> bool:
 
 
 def distinguished(values: Sequence[Value], x: str, by: Sequence[str]) -> list[str]:
-    """Return the axes that tell series apart: `by`, and all others that differ at one place."""
+    """Return the axes that distinguish series: `by`, and all others that differ at one place."""
     groups: dict[tuple[str | None, ...], list[Value]] = {}
     for value in values:
         if not value.published:

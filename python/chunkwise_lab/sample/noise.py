@@ -40,7 +40,7 @@ def _mix(state: Hashes) -> Hashes:
 
 
 def _key(region: Region, stream: int, *, seeded: bool) -> np.uint64:
-    """Combine what tells one field of random numbers from another."""
+    """Combine what distinguishes one field of random numbers from another."""
     state = np.zeros(1, dtype=np.uint64)
     for word in (region.seed if seeded else 0, region.variable, stream):
         state += np.uint64((word + 1) * _GOLDEN & _MASK)

@@ -42,7 +42,7 @@ Box = tuple[tuple[int, ...], tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Layout:
-    """What the user asked for, made definite."""
+    """What the user wants, made definite."""
 
     shape: tuple[int, ...]  # In elements
     chunk: tuple[int, ...] | None  # In elements; None for contiguous storage

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from chunkwise_lab.studies.comparing import samples
 from chunkwise_lab.studies.results import Row, StudyResults
-from chunkwise_lab.studies.rules import RULES, Evidence, Verdict
+from chunkwise_lab.studies.rules import RULES, ClaimVerdict, Evidence
 from chunkwise_lab.studies.study import Claim, Experiment, Statistic, Study, matches
 
 # Who looks after each repeat, and stops once it can be told, is wrong more often than who looks
@@ -25,8 +25,10 @@ from chunkwise_lab.studies.study import Claim, Experiment, Statistic, Study, mat
 _WIDER: Final = 1.5
 
 
-def judge(claim: Claim, rows: Sequence[Row], statistic: Statistic, wider: float = 1.0) -> Verdict:
-    """Apply a claim's rule to the rows of its experiment, with intervals so many times as wide."""
+def judge(
+    claim: Claim, rows: Sequence[Row], statistic: Statistic, wider: float = 1.0
+) -> ClaimVerdict:
+    """Apply a claim's rule to the rows of its experiment, with intervals `wider` times as wide."""
     settings = claim.settings
     wanted = [row for row in rows if matches(row.point, settings.get("where", {}))]
     statistic = settings.get("statistic", statistic)
@@ -43,7 +45,7 @@ class Judged:
 
     experiment: Experiment
     claim: Claim
-    verdict: Verdict
+    verdict: ClaimVerdict
 
     def to_json(self) -> dict[str, Any]:
         """Return what a program wants to know, as JSON values."""

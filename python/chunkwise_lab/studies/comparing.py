@@ -159,7 +159,7 @@ class Ratio:
         return abs(math.log(self.value)) if 0 < self.value < math.inf else math.inf
 
     def widened(self, comparisons: int) -> Ratio:
-        """Return it with the interval that holds for so many ratios at once."""
+        """Return it with the interval that holds for this many ratios at once."""
         if comparisons < 2:
             return self
         # Bonferroni's: each is wrong so much more rarely.
@@ -167,7 +167,7 @@ class Ratio:
         return self.scaled(quantile(1 - side / comparisons) / quantile(1 - side))
 
     def scaled(self, times: float) -> Ratio:
-        """Return it with an interval so many times as wide, where its repeats show one."""
+        """Return it with an interval this many times as wide, where its repeats show one."""
         if times == 1 or self.repeats < FEWEST or not 0 < self.low < self.high < math.inf:
             return self
         centre = math.log(self.low * self.high) / 2
@@ -186,7 +186,7 @@ class Ratio:
         return False if self.high < border else None
 
     def deciding(self, border: float) -> int | None:
-        """Return how many repeats would likely tell it from a border; None for too many."""
+        """Return how many repeats would likely separate it from a border; None for too many."""
         if self.repeats < FEWEST:
             return FEWEST
         room = abs(math.log(self.value / border))

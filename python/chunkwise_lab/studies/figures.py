@@ -41,7 +41,7 @@ def _nbytes(record: Record) -> float:
 
 
 def _rate(*names: str) -> Callable[[Record], float | None]:
-    """MB/s: what the operations done asked for, by the sum of some seconds."""
+    """MB/s: what the operations done selected, by the sum of some seconds."""
 
     def of(record: Record) -> float | None:
         seconds, nbytes = _total(record, *names), record.get("selected_nbytes")

@@ -125,10 +125,10 @@ class Folder:
                 f"{self.name}: it holds {printable(earlier.study)} at the scale {earlier.scale}, "
                 f"and not {new.study} at the scale {new.scale}: name another folder (-o)"
             )
-        if _told(earlier) != _told(new):
+        if _described(earlier) != _described(new):
             raise UsageError(
-                f"{self.name}: it holds measurements of {_told(earlier)}, and not of "
-                f"{_told(new)}: name another folder (-o)"
+                f"{self.name}: it holds measurements of {_described(earlier)}, and not of "
+                f"{_described(new)}: name another folder (-o)"
             )
         if earlier.repeat > new.repeat:
             raise UsageError(
@@ -138,7 +138,7 @@ class Folder:
             )
 
 
-def _told(results: StudyResults) -> str:
+def _described(results: StudyResults) -> str:
     """Say what data was measured."""
     if results.target is None:
         return "the study's own data"

@@ -1,6 +1,6 @@
 """Does it matter where in memory the elements of a selection go?
 
-The other side of a hyperslab: libhdf5 is told by a second selection where each element is put.
+The other side of a hyperslab: a second selection says where libhdf5 puts each element.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _read(
         parts = [selection] if isinstance(selection, tuple) else selection
         expected = gathered(whole, index_of(selection)).ravel()
         space = place(parts, dataset.shape, expected.size)
-        # Neither is any element's number, nor is memory met for the first time while it is timed.
+        # Neither is any element's number, nor is memory used for the first time while it is timed.
         memory = np.full(space.shape, -1, dataset.dtype)
         begun = perf_counter()
         stored = dataset.id.get_space()

@@ -235,8 +235,8 @@ def profiled_functions(context: Context) -> Iterator[tuple[dict[str, str], list[
         for level in context.settings["levels"]:
             if not context.wants({**labels, "level": str(level)}):
                 continue
-            told = json.dumps([path, dataset, str(out), level or None, (11, 8, 360), 8])
-            command = [*python(_WRITING), told]
+            arguments = json.dumps([path, dataset, str(out), level or None, (11, 8, 360), 8])
+            command = [*python(_WRITING), arguments]
 
             def sampled(level: int = level, command: Sequence[str] = command) -> dict[str, Any]:
                 context.say(Step(f"taking samples, deflate {level}"))
@@ -342,8 +342,8 @@ def _many_datasets(path: Path, datasets: int, nbytes: int) -> None:
 
 
 def _peak(path: Path, names: list[str], cache: int, keep: bool) -> dict[str, Any]:
-    told = json.dumps([str(path), names, cache, keep])
-    done = finished([*python(_READING), told])
+    arguments = json.dumps([str(path), names, cache, keep])
+    done = finished([*python(_READING), arguments])
     if done.returncode:
         return {"status": "failed", "error": f"the program {done.how}"}
     return {"status": "ok", "peak_rss_nbytes": int(done.out) * 1024}

@@ -141,8 +141,8 @@ def _row(one: Published, values: Sequence[Sample | None]) -> Iterator[str]:
         text if isinstance(text, str) else " or ".join(text) for text in one.where.values()
     )
     # What the column is of says its unit, but for bytes, which papers print as MB.
-    told = in_print(one.value, unit if sized else "")
-    yield from _lines(f"  {label}", f"{told}{mark}", cells)
+    printed = in_print(one.value, unit if sized else "")
+    yield from _lines(f"  {label}", f"{printed}{mark}", cells)
 
 
 def _often(figure: str, first: Sample, second: Sample) -> str:

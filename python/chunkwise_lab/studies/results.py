@@ -74,8 +74,8 @@ class Row:
     @property
     def fallback(self) -> str | None:
         """Why libhdf5 did it in the place of chunkwise; None if it did not."""
-        told = (record.get("fallback") for record in self.records)
-        return next((str(why) for why in told if why), None)
+        reasons = (record.get("fallback") for record in self.records)
+        return next((str(why) for why in reasons if why), None)
 
 
 def middle(values: Sequence[float], statistic: Statistic) -> float:
@@ -98,7 +98,7 @@ class Outcome:
     # One a trial, in the order of the points.
     records: list[dict[str, Any]] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)  # What was not measured, and why
-    # Trials that met different bytes, or wrong values.
+    # Trials that read different bytes, or wrong values.
     mismatches: list[str] = field(default_factory=list)
     elapsed_s: float = 0.0
     complete: bool = True  # Whether it was measured to its end
@@ -140,7 +140,7 @@ class StudyResults:
     libraries: dict[str, str] = field(default_factory=dict)
     # By the experiment's id, in the study's order.
     outcomes: dict[str, Outcome] = field(default_factory=dict)
-    complete: bool = False  # Whether all that was asked for was measured
+    complete: bool = False  # Whether all that was requested was measured
     source: str = ""  # The folder of a study that is none of this package; else empty
     # The machine, its processors and system, and the versions of all that is installed.
     environment: dict[str, str | int] = field(default_factory=dict)

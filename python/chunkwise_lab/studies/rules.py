@@ -1,9 +1,9 @@
 """Which rules judge a paper's claim?
 
-``ratio``: one side is so many times the other.  ``same``: two sides differ by little.
+``ratio``: one side is this many times the other.  ``same``: two sides differ by little.
 ``flat``: no value of an axis differs much from the standard one.  ``trend``: along an axis,
 figures rise or fall.  ``best``: a named value of an axis is the best, or nearly.
-``first``: one row is the best of all, or nearly.  ``often``: one side is larger in so many pairs.
+``first``: one row is the best of all, or nearly.  ``often``: one side is larger in N pairs.
 ``refused``: the library does not do it.  All other rules measure a claim by a
 `chunkwise_lab.studies.comparing.Ratio`, and its interval decides: if the noise allows either
 answer, the verdict is ``cannot tell``.  An effect below the limit is ``weaker``.
@@ -54,7 +54,7 @@ def tally(words: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClaimVerdict:
     """What became of a claim."""
 
     word: Word
@@ -68,7 +68,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Doubt:
-    """What is added to a sentence, and how many repeats would tell (as `Verdict.repeats`)."""
+    """What is added to a sentence, and how many repeats decide (as the judge of repeats says)."""
 
     text: str = ""
     repeats: int | None = None
@@ -81,7 +81,7 @@ class Evidence:
     claim: Claim
     rows: Sequence[Row]  # Of its experiment, those without figures as well
     samples: Sequence[Sample]  # Their figures, summed up as the claim says
-    wider: float = 1.0  # So many times as wide are the intervals by which it is judged
+    wider: float = 1.0  # It is judged by intervals this many times as wide
 
     def get(self, name: str, default: float) -> float:
         """Return a number of the claim's settings."""
@@ -96,7 +96,7 @@ class Evidence:
 class Rule:
     """One way of judging."""
 
-    judge: Callable[[Evidence], Verdict]
+    judge: Callable[[Evidence], ClaimVerdict]
     sides: tuple[str, ...] = ()  # Settings that are a Where each, and must be there
     axis: bool = False  # Whether it needs an axis
     numbers: tuple[str, ...] = ()  # Settings that are numbers above 1
@@ -104,17 +104,17 @@ class Rule:
     optional: tuple[str, ...] = ()  # Settings that it may be without
 
 
-def _ratio(evidence: Evidence) -> Verdict:
+def _ratio(evidence: Evidence) -> ClaimVerdict:
     return _sided(evidence, "slow", "fast", lambda found: _reaching(evidence, found, 2.0))
 
 
-def _same(evidence: Evidence) -> Verdict:
+def _same(evidence: Evidence) -> ClaimVerdict:
     return _sided(evidence, "one", "other", lambda found: _staying(evidence, found))
 
 
 def _sided(
     evidence: Evidence, first: str, second: str, decide: Callable[[Ratio], tuple[Word, Doubt]]
-) -> Verdict:
+) -> ClaimVerdict:
     """Compare two sides, in pairs of rows that differ in nothing else."""
     settings = evidence.claim.settings
     one, other = settings[first], settings[second]
@@ -132,7 +132,7 @@ def _sided(
     return _verdict(evidence, word, text, doubt, found)
 
 
-def _often(evidence: Evidence) -> Verdict:
+def _often(evidence: Evidence) -> ClaimVerdict:
     """Count the pairs in which the first side is larger; those that noise may turn are open."""
 
     def decide(found: Ratio) -> tuple[Word, Doubt]:
@@ -152,7 +152,7 @@ def _often(evidence: Evidence) -> Verdict:
     return _sided(evidence, "slow", "fast", decide)
 
 
-def _flat(evidence: Evidence) -> Verdict:
+def _flat(evidence: Evidence) -> ClaimVerdict:
     """Compare each value of an axis with the standard one; report the farthest."""
     settings = evidence.claim.settings
     axis, standard = settings["axis"], settings["standard"]
@@ -166,19 +166,19 @@ def _flat(evidence: Evidence) -> Verdict:
     found = [
         evidence.ratio([(group[value], group[standard]) for group in groups]) for value in others
     ]
-    told = [_staying(evidence, one, len(found)) for one in found]
+    judged = [_staying(evidence, one, len(found)) for one in found]
     words: tuple[Word, ...] = ("no longer holds", "weaker", "cannot tell", "holds")
-    word = next(word for word in words if any(one[0] == word for one in told))
+    word = next(word for word in words if any(one[0] == word for one in judged))
     # The deciding value that differs most.
     farthest = max(
-        (n for n, one in enumerate(told) if one[0] == word), key=lambda n: found[n].distance
+        (n for n, one in enumerate(judged) if one[0] == word), key=lambda n: found[n].distance
     )
     note = f", the farthest of {len(found)} from the standard" if len(found) > 1 else ""
     text = _along(evidence, found[farthest], note)
-    return _verdict(evidence, word, text, told[farthest][1], found[farthest])
+    return _verdict(evidence, word, text, judged[farthest][1], found[farthest])
 
 
-def _trend(evidence: Evidence) -> Verdict:
+def _trend(evidence: Evidence) -> ClaimVerdict:
     settings = evidence.claim.settings
     groups = series(evidence.samples, settings["axis"])
     if not groups:
@@ -210,7 +210,7 @@ def _bend(
     return ""
 
 
-def _best(evidence: Evidence) -> Verdict:
+def _best(evidence: Evidence) -> ClaimVerdict:
     settings, figure = evidence.claim.settings, FIGURES[evidence.claim.figure]
     groups = series(evidence.samples, settings["axis"])
     if not groups:
@@ -246,7 +246,7 @@ def _best(evidence: Evidence) -> Verdict:
     return _verdict(evidence, word, text, doubt, found, also)
 
 
-def _first(evidence: Evidence) -> Verdict:
+def _first(evidence: Evidence) -> ClaimVerdict:
     """Rank one row among all, by the study's statistic, and compare it with the best other."""
     where, figure = evidence.claim.settings["one"], FIGURES[evidence.claim.figure]
     sign = -1 if figure.better == "higher" else 1
@@ -291,17 +291,17 @@ def _gained(
     return word, _along(evidence, gain), doubt, gain.pairs
 
 
-def _refused(evidence: Evidence) -> Verdict:
-    """Whether the library did not do what the rows asked for, with its own words."""
+def _refused(evidence: Evidence) -> ClaimVerdict:
+    """Whether the library did not do what the rows requested, with its own words."""
     if not evidence.rows:
-        return Verdict("not measured", "It was not tried.")
-    told = [str(row.problem) for row in evidence.rows if row.refused]
-    if len(told) == len(evidence.rows):
-        return Verdict("holds", f"Refused: {told[0].rstrip('.')}.")
+        return ClaimVerdict("not measured", "It was not tried.")
+    refusals = [str(row.problem) for row in evidence.rows if row.refused]
+    if len(refusals) == len(evidence.rows):
+        return ClaimVerdict("holds", f"Refused: {refusals[0].rstrip('.')}.")
     failed = next((row.problem for row in evidence.rows if row.problem), None)
     if failed is not None:
-        return Verdict("cannot tell", f"It failed otherwise: {failed.rstrip('.')}.")
-    return Verdict("no longer holds", "It was done.")
+        return ClaimVerdict("cannot tell", f"It failed otherwise: {failed.rstrip('.')}.")
+    return ClaimVerdict("no longer holds", "It was done.")
 
 
 def _reaching(evidence: Evidence, found: Ratio, least: float) -> tuple[Word, Doubt]:
@@ -411,7 +411,7 @@ def _compared(claim: Claim, found: Ratio, first: str, second: str, note: str = "
 
 
 def _end(claim: Claim, found: Ratio, pair: Pair) -> str:
-    """Write one of several pairs, with what tells it from the others."""
+    """Write one of several pairs, with what distinguishes it from the others."""
     one, other = pair
     names = differing([one.point for one, _ in found.pairs])
     sample = one
@@ -435,7 +435,7 @@ def _verdict(
     doubt: Doubt,
     found: Ratio,
     also: Sequence[Pair] = (),
-) -> Verdict:
+) -> ClaimVerdict:
     """Finish a sentence: versions, doubt, and the paper's figures; `also` decides, too."""
     used = versions(sample for pair in found.pairs for sample in pair)
     text += f" ({joined(used)})" if used and not all(name in text for name in used) else ""
@@ -443,19 +443,19 @@ def _verdict(
     if evidence.claim.published:
         text = f"{text[:-1]} [paper: {evidence.claim.published.rstrip('.')}]."
     decisive = tuple(sample.point for pair in (*found.pairs, *also) for sample in pair)
-    return Verdict(word, text, doubt.repeats, decisive)
+    return ClaimVerdict(word, text, doubt.repeats, decisive)
 
 
-def _missing(evidence: Evidence, where: Where | None, what: str) -> Verdict:
+def _missing(evidence: Evidence, where: Where | None, what: str) -> ClaimVerdict:
     rows = (
         evidence.rows if where is None else [r for r in evidence.rows if matches(r.point, where)]
     )
     problem = next((row.problem for row in rows if row.problem), None)
     reason = f": {problem.rstrip('.')}" if problem else ""
-    return Verdict("not measured", f"There are no figures {what}{reason}.")
+    return ClaimVerdict("not measured", f"There are no figures {what}{reason}.")
 
 
-def _unvaried(evidence: Evidence) -> Verdict:
+def _unvaried(evidence: Evidence) -> ClaimVerdict:
     name = evidence.claim.settings["axis"]
     return _missing(evidence, None, f"with two values of the {axis_title(name)} at least")
 

@@ -113,15 +113,15 @@ def _nonzero(dataset: h5py.Dataset, pattern: str) -> Iterator[npt.NDArray[Any]]:
 # Errors of a full disk.
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 # What results say about the user's dataset.
-_TOLD: Final = ("file", "dataset", "shape", "dtype", "chunks", "filters")
-# So many repeats at a time of what is undecided: again over as long a time as possible.
+_OF_TARGET: Final = ("file", "dataset", "shape", "dtype", "chunks", "filters")
+# This many repeats at a time of what is undecided: again over as long a time as possible.
 _MORE: Final = 3
 Progress = Callable[[Step], None]
 
 
 @dataclass(frozen=True)
 class Options:
-    """What is asked of a run."""
+    """What a run is to do."""
 
     scale: Scale
     out: Path  # A folder: trials, generated files while it runs, results
@@ -250,7 +250,7 @@ class _Running:
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         results = StudyResults(self.study.name, self.options.scale, self.repeat, now)
         if self.target is not None:
-            results.target = {name: getattr(self.target, name) for name in _TOLD}
+            results.target = {name: getattr(self.target, name) for name in _OF_TARGET}
             results.values = {axis: dict(texts) for axis, texts in self.values.items()}
         return results
 
@@ -262,7 +262,7 @@ class _Running:
         turn: int = 0,
         again: Undecided | None = None,
     ) -> None:
-        """Measure of an experiment what is asked for, and put it beside the others."""
+        """Measure of an experiment what is requested, and put it beside the others."""
         outcome, earlier = Outcome(complete=False), results.outcomes.get(experiment.id)
         if earlier is not None and (turn or again):
             outcome.skipped = list(earlier.skipped)
@@ -463,7 +463,7 @@ def _chosen(study: Study, only: Sequence[str]) -> list[Experiment]:
 
 
 def _check_readers(study: Study, experiments: Sequence[Experiment], options: Options) -> None:
-    """Refuse unknown readers, or those that measure nothing that is asked for."""
+    """Refuse unknown readers, or those that measure nothing that is requested."""
     for name in options.readers:
         check_reader(name)
     runs = [one for experiment in experiments for one in experiment.runs]

@@ -104,7 +104,7 @@ class Plot:
     title: str
     x: str  # The axis or label along which it is drawn, or another figure
     figure: str  # What is drawn: a name of `FIGURES`
-    by: tuple[str, ...] = ()  # Axes or labels that tell series apart
+    by: tuple[str, ...] = ()  # Axes or labels that distinguish series
     where: Where = field(default_factory=dict)  # Rows that are drawn; empty for all
     log: tuple[str, ...] = ()  # Which of ``x`` and ``y`` are logarithmic
     # ``line`` for an x of numbers or sizes, ``bar`` for one of words.
@@ -114,7 +114,7 @@ class Plot:
     # Rows, one a series, by whose figure all others of the series are divided.
     relative: Where | None = None
     # Where values of `x` end in a number, such as ``szip:nn:8``: what that number is called.  It
-    # is what is drawn along; what stands before it tells series apart.  Empty for whole values.
+    # is what is drawn along; what stands before it distinguishes series.  Empty for whole values.
     split: str = ""
     # Places along `x` at which a line is drawn, such as the size of a chunk, each with its text.
     marks: Mapping[str, str] = field(default_factory=dict)

@@ -210,7 +210,7 @@ def _spaced(name: str) -> str:
 
 
 def side(where: Where, against: Where, found: Sequence[Sample]) -> str:
-    """Say what tells one side of a comparison from the other."""
+    """Say what distinguishes one side of a comparison from the other."""
     parts = []
     for name, wanted in where.items():
         if against.get(name) == wanted:

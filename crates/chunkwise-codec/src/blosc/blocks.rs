@@ -8,7 +8,7 @@ use crate::cut::{Cut, places};
 use crate::partial::PartialDecoder;
 use crate::state::State;
 
-/// Bytes that are stored as they are are taken so many at a time.
+/// Bytes that are stored as they are are taken this many at a time.
 const AS_IT_IS_NBYTES: usize = 64 << 10;
 
 /// A chunk, of which each block can be decoded by itself.

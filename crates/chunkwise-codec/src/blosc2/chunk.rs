@@ -54,14 +54,14 @@ struct Blocks<'a> {
 /// What undoes a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// Of elements of so many bytes.
+    /// Of elements of this many bytes.
     Unshuffle(usize),
     UnshuffleBits,
     /// The same, in blocks whose elements come in eights only.
     UnshuffleBitsOfOld,
     /// Exclusive or with the first block; in the first, with the element before.
     Delta,
-    /// Sum the bytes of each of so many planes.
+    /// Sum the bytes of each of this many planes.
     SumPlanes(usize),
 }
 

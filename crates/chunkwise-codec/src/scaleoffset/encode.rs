@@ -131,7 +131,7 @@ impl ScaleOffset {
         Plan { width: if too_far { full } else { width.min(full) }, smallest }
     }
 
-    /// Bits for so many different values, and the one that stands for the fill value.
+    /// Bits for this many different values, and the one that stands for the fill value.
     fn width_of(&self, values: u64) -> u32 {
         let values = if self.fill.is_some() { values.wrapping_add(1) } else { values };
         u64::BITS - values.saturating_sub(1).leading_zeros()

@@ -175,7 +175,7 @@ pub(crate) fn thread_time() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Put memory in the place of a descriptor, with what its file begins with, at most so many bytes:
+/// Put memory in the place of a descriptor, with what its file begins with, at most this many bytes:
 /// what is written to it from now on does not reach the file.
 ///
 /// # Errors

@@ -318,7 +318,7 @@ pub(crate) fn faults_are_handled() -> bool {
     false
 }
 
-/// Put another file in the place of a descriptor, with what its file begins with, at most so many
+/// Put another file in the place of a descriptor, with what its file begins with, at most this many
 /// bytes: what is written to it from now on does not reach the file.  The other one goes when it is
 /// closed.
 ///

@@ -9,7 +9,7 @@
 //!   as any other; blocks that are there are not decoded again.
 //! * The blocks of a large chunk are decoded by all threads that have nothing else to do.
 //!
-//! Where anything is wrong, the chunk is left to those who read and decode it whole, and tell.
+//! Where anything is wrong, the chunk is left to those who read and decode it whole, and report it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,15 +32,15 @@ use crate::{ChunkRecord, Dataset};
 const LEAST_NBYTES: u64 = 128 << 10;
 /// What a thread takes at a time, about.
 const PIECE_NBYTES: usize = 64 << 10;
-/// Of a chunk of which one part in so many is there, all is decoded when more is wanted: several
-/// threads do that together, and whoever walks on finds the next chunks decoded ahead.
+/// Of a chunk of which one part in this many is there, all is decoded when more is wanted: several
+/// threads do that together, and a walk that goes on finds the next chunks decoded ahead.
 const WALKED_SHARE: usize = 4;
-/// The same holds once so many reads have come to it that decoding it would have taken no longer:
+/// The same holds once this many reads have come to it that decoding it would have taken no longer:
 /// as many bytes are decoded in the time in which one read finds its blocks.
 const READ_NBYTES: u64 = 4096;
-/// A first read gets some bytes of blocks where these are at most one part in so many of them...
+/// A first read gets some bytes of blocks where these are at most one part in this many of them...
 const FEW_SHARE: u64 = 4;
-/// ... in so many runs at most.
+/// ... in this many runs at most.
 const FEW_RUNS: u64 = 4096;
 /// What the system gives at a time to memory that is written for the first time.
 const PAGE_NBYTES: usize = 4096;
@@ -108,9 +108,9 @@ impl Reading<'_> {
         held: Option<usize>,
     ) -> Option<Part<'b>> {
         let mut wanted = self.dataset.blocks_of(task, &blocks)?;
-        let met = held.is_some();
+        let seen = held.is_some();
         let held = held.unwrap_or(0);
-        let runs = match held > 0 || !met && blocks.gives_some() {
+        let runs = match held > 0 || !seen && blocks.gives_some() {
             true => self.dataset.few_runs_of(task, &blocks, &wanted),
             false => None,
         };
@@ -120,7 +120,7 @@ impl Reading<'_> {
         };
         let often = reads.saturating_mul(READ_NBYTES) >= self.dataset.chunk_nbytes;
         let walked = (often || held * WALKED_SHARE >= wanted.len()) && wanted.contains(&true);
-        (!walked).then_some(Part { blocks, wanted, kept, runs, met })
+        (!walked).then_some(Part { blocks, wanted, kept, runs, seen })
     }
 
     /// Decode a part of a chunk to its places in `buffers.part`, and keep what was not kept before;
@@ -132,7 +132,7 @@ impl Reading<'_> {
         buffers: &mut Buffers,
         held: Option<usize>,
     ) -> Option<()> {
-        let Part { mut blocks, wanted, kept, mut runs, met } = part;
+        let Part { mut blocks, wanted, kept, mut runs, seen } = part;
         let Buffers { stored, part: raw, part_nbytes, scratch, .. } = buffers;
         let nbytes = usize::try_from(self.dataset.chunk_nbytes).ok()?;
         if raw.len() < nbytes {
@@ -152,8 +152,8 @@ impl Reading<'_> {
                 None => blocks.put(*number, kept.bytes(), raw),
             }
         }
-        if met {
-            // Of what is met again, whole blocks are decoded, and kept.
+        if seen {
+            // Of what is read again, whole blocks are decoded, and kept.
             runs = None;
         }
         let Some(last) = wanted.iter().rposition(|&wanted| wanted) else { return Some(()) };
@@ -218,7 +218,7 @@ struct Part<'b> {
     /// Where only some bytes of the blocks are needed: these of the chunk, in order.
     runs: Option<Vec<Range<usize>>>,
     /// Whether something of the chunk was wanted before.
-    met: bool,
+    seen: bool,
 }
 
 fn count(marks: &[bool]) -> usize {
@@ -326,7 +326,7 @@ impl Dataset {
         }
         let mut runs = Vec::new();
         task.for_each_strip(|strip| {
-            // One too many tells that there are too many.
+            // One too many shows that there are too many.
             let left = (FEW_RUNS + 1).saturating_sub(runs.len() as u64);
             runs.extend((0..strip.count.min(left)).map(|number| {
                 let begin = (strip.src + number * strip.src_step) * size;
@@ -365,11 +365,11 @@ impl Dataset {
         let mut blocks = self.blocks(chunk, mapped.bytes, scratch)?;
         let mut wanted = vec![true; blocks.count()];
         let state = ProcessState::of_this_process();
-        let (met, kept) = {
+        let (seen, kept) = {
             let mut cache = state.cache();
-            let met = cache.blocks_held(mapped.key).is_some();
+            let seen = cache.blocks_held(mapped.key).is_some();
             let (kept, _) = cache.blocks(mapped.key, mapped.read, &mut wanted);
-            (met, kept)
+            (seen, kept)
         };
         for (number, kept) in &kept {
             blocks.put(*number, kept.bytes(), out);
@@ -383,7 +383,7 @@ impl Dataset {
             return None;
         }
         // Of others a part was decoded, and counted.
-        if !met {
+        if !seen {
             state.count_decoded();
         }
         Some(())

@@ -19,11 +19,11 @@ use crate::read::scatter::fill_run;
 use crate::read::tasks::Tasks;
 use crate::{Dataset, OnePass, ReadError};
 
-/// Copying fewer bytes than this, out of at most so many chunks, takes less time than
+/// Copying fewer bytes than this, out of at most this many chunks, takes less time than
 /// waking other threads.
 const SMALL_NBYTES: u64 = 1 << 20;
 const SMALL_CHUNKS: u64 = 4096;
-/// Of chunks in blocks, less than one part in so many is a small one.
+/// Of chunks in blocks, less than one part in this many is a small one.
 const SMALL_SHARE: u64 = 16;
 /// Reads of more chunks than this leave no thread idle: nothing is prefetched.
 const MOST_FOLLOWED: u64 = 64;
@@ -66,7 +66,7 @@ impl Dataset {
         let chunks = plan.len().saturating_mul(self.chunk_nbytes);
         let selected =
             plan.summary().selected_elements.saturating_mul(self.info.element_size as u64);
-        // A small part of chunks in blocks needs some of the blocks: how many, only chunks tell.
+        // A small part of chunks in blocks needs some of the blocks: how many, only chunks show.
         let in_part = selected < chunks / SMALL_SHARE && self.is_in_blocks();
         let decoded = if in_part { chunks / SMALL_SHARE * 2 } else { chunks };
         // Elements may be wanted several times, and then be more than their chunks hold.

@@ -26,7 +26,7 @@ pub(crate) struct Buffers {
     pub inflated: Vec<u8>,
     /// A chunk of which a part is decoded.
     pub part: Vec<u8>,
-    /// At most so many bytes of its memory are in use: the system gives none for the others.
+    /// At most this many bytes of its memory are in use: the system gives none for the others.
     pub part_nbytes: usize,
     pub scratch: Scratch,
 }
@@ -132,7 +132,7 @@ impl Dataset {
         usize::try_from(nbytes).map_err(|_| ReadError::Memory(Some(nbytes)))
     }
 
-    /// What a chunk of which so many bytes were decoded lacks of the dataset's elements.
+    /// What a chunk of which this many bytes were decoded lacks of the dataset's elements.
     pub(crate) fn lacking(&self, chunk_index: &[u64], nbytes: usize) -> Option<Lacking> {
         Lacking::of(&self.grid, chunk_index, nbytes as u64, self.info.element_size)
     }
@@ -193,7 +193,7 @@ impl Dataset {
             StoredBytes::Read(stored) => stored,
             StoredBytes::Mapped(mapped) => {
                 let done = self.decode_mapped(chunk, mapped, scratch, out);
-                // Nobody is told that, but reads and decodes it in the other way.
+                // Nobody reports that, but reads and decodes it in the other way.
                 let source = DecodeError::Damaged { filter: "blockwise" };
                 return done.ok_or_else(|| ReadError::Decode { place: self.place(chunk), source });
             }

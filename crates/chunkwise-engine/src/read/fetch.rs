@@ -87,7 +87,7 @@ pub struct State {
     nbytes: u64,
     begun: bool,
     over: bool,
-    /// Something could not be read: who decodes finds out what, and nothing is asked for besides.
+    /// Something could not be read: who decodes finds out what, and nothing else is requested.
     failed: bool,
 }
 
@@ -134,7 +134,7 @@ impl<'a> FetchAhead<'a> {
         let mut nbytes = nbytes.max(1);
         let (mut fetchers, mut group) = (cost.fetchers(), 1);
         if cost.is_remote() && len > 0 && most_nbytes > 0 {
-            // What is stored tells better than what a segment holds decoded.
+            // What is stored says more than what a segment holds decoded.
             let stored: u64 = batches(0).iter().map(|batch| batch.nbytes).sum();
             nbytes = if stored > 0 { stored } else { nbytes };
             let room = most_nbytes / fetchers / nbytes;
@@ -273,7 +273,7 @@ impl<'a> FetchAhead<'a> {
         segments
     }
 
-    /// Where the segments end that are asked for together with `first`.
+    /// Where the segments end that are requested together with `first`.
     fn end_of_group(&self, first: u64) -> u64 {
         let most = first.saturating_add(self.group).min(self.len);
         if self.group == 1 {
@@ -435,7 +435,7 @@ mod tests {
         }
     }
 
-    /// A storage far away, which counts how often it is asked for several ranges.
+    /// A storage far away, which counts requests for several ranges.
     struct Far(MemoryStorage, Mutex<Vec<usize>>);
 
     impl Storage for Far {
@@ -490,10 +490,13 @@ mod tests {
         let bytes: Vec<u8> = (0..=255).cycle().take(2000).collect();
         let far = Far(MemoryStorage(bytes.clone()), Mutex::default());
         assert_eq!(all(&far, 200), bytes);
-        let asked = far.1.into_inner().unwrap();
-        assert_eq!(asked.iter().sum::<usize>(), 200);
+        let requests = far.1.into_inner().unwrap();
+        assert_eq!(requests.iter().sum::<usize>(), 200);
         // They lie next to each other: a thread's share is one request.
-        assert!(asked.iter().all(|&ranges| ranges <= 13) && asked.len() <= 20, "{asked:?}");
+        assert!(
+            requests.iter().all(|&ranges| ranges <= 13) && requests.len() <= 20,
+            "{requests:?}"
+        );
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub struct FieldBytes {
 /// What bytes become.
 #[derive(Debug, Clone, Copy)]
 pub enum Made {
-    /// So many are copied.
+    /// This many are copied.
     Copy(usize),
     /// An element of one type becomes one of another.
     Converted(Conversion),
@@ -49,7 +49,7 @@ pub struct Fields {
     parts: Vec<FieldBytes>,
 }
 
-/// Elements that are converted at a time, of up to so many bytes before and behind.
+/// Elements that are converted at a time, of up to this many bytes before and behind.
 const BLOCK_LEN: usize = 256;
 const BLOCK_NBYTES: usize = 8 * BLOCK_LEN;
 

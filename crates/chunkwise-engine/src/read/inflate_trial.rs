@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 pub(crate) const TIMED_GROUPS: usize = 4;
 /// ... or fewer, of as many bytes each way.
 const ENOUGH_NBYTES: u64 = 2 << 20;
-/// For each group that is inflated at the same time to be timed, a read has so many chunks: such a
+/// For each group that is inflated at the same time to be timed, a read has this many chunks: such a
 /// group of four may take half as long again.
 const TRIED_CHUNKS: u64 = 96;
 /// What one after another takes, in percent of what all take at the same time, from which on up to
@@ -25,7 +25,7 @@ pub(crate) struct InflateTrial {
 }
 
 impl InflateTrial {
-    /// How the next group, of so many chunks and bytes, is inflated: whether at the same time, and
+    /// How the next group, of this many chunks and bytes, is inflated: whether at the same time, and
     /// whether it is timed.  None if it is to be decoded as all others.
     pub(crate) fn next(&self, chunks: usize, nbytes: u64) -> Option<(bool, bool)> {
         if let Some(percent) = self.percent() {
@@ -37,12 +37,12 @@ impl InflateTrial {
         (number < Self::groups(nbytes)).then_some((number.is_multiple_of(2), true))
     }
 
-    /// How many groups of so many bytes are timed.
+    /// How many groups of this many bytes are timed.
     fn groups(nbytes: u64) -> usize {
         if nbytes < ENOUGH_NBYTES { TIMED_GROUPS } else { 2 }
     }
 
-    /// A group of so many bytes took so long.
+    /// A group of this many bytes took so long.
     pub(crate) fn add(&self, together: bool, nbytes: u64, took: u64) {
         self.nbytes[usize::from(together)].fetch_add(nbytes, Relaxed);
         self.took[usize::from(together)].fetch_add(took, Relaxed);
@@ -74,7 +74,7 @@ impl InflateTrial {
         self.percent().is_none()
     }
 
-    /// Whether a trial with groups of so many bytes costs too much for a read of so many chunks.
+    /// Whether a trial with groups of this many bytes costs too much for a read of this many chunks.
     pub(crate) fn is_too_dear(chunks: u64, group_nbytes: u64) -> bool {
         chunks < Self::groups(group_nbytes) as u64 / 2 * TRIED_CHUNKS
     }

@@ -24,9 +24,9 @@ const LEAST_NBYTES: u64 = 32 << 10;
 const MOST_NBYTES: u64 = 4 << 20;
 /// Chunks that compress more than this many times are mostly matches.
 const MOST_RATIO: u64 = 3;
-/// The beginnings of chunks tell enough of those that compress less than this, in percent...
+/// The beginnings of chunks say enough of those that compress less than this, in percent...
 const SAMPLED_PERCENT: u64 = 150;
-/// ... and are so large: of each, one part in so many is inflated twice, within bounds.
+/// ... and are so large: of each, one part in this many is inflated twice, within bounds.
 const SAMPLED_NBYTES: u64 = 1 << 20;
 const SAMPLE_SHARE: u64 = 64;
 const LEAST_SAMPLED: usize = STREAMS - 1;
@@ -37,7 +37,7 @@ const GROUP_NBYTES: u64 = 1 << 20;
 const GROUP_CHUNKS: u64 = 16;
 
 impl Dataset {
-    /// How many chunks a thread may have in its hands, where up to so many threads decode: one,
+    /// How many chunks a thread may have in its hands, where up to this many threads decode: one,
     /// unless several may be inflated at the same time.
     fn chunks_in_hand(&self, threads: usize) -> u64 {
         let Layout::Chunked { pipeline, .. } = &self.info.layout else { return 1 };
@@ -52,7 +52,7 @@ impl Dataset {
         if gains && room() { streams } else { 1 }
     }
 
-    /// Whether a chunk's beginning tells which way of inflating is faster.
+    /// Whether a chunk's beginning shows which way of inflating is faster.
     fn tells_by_its_beginning(&self, pipeline: &Pipeline, record: &ChunkRecord) -> bool {
         let nbytes = self.chunk_nbytes;
         // Shuffled bytes begin with those that compress least.
@@ -62,7 +62,7 @@ impl Dataset {
             && record.stored_nbytes.saturating_mul(SAMPLED_PERCENT) > nbytes.saturating_mul(100)
     }
 
-    /// How many chunks a thread should have in its hands in a read of so many, of which some are these.
+    /// How many chunks a thread should have in its hands in a read of this many, of which some are these.
     pub(crate) fn chunks_in_hand_of(
         &self,
         chunks: u64,
@@ -86,7 +86,7 @@ impl Dataset {
         }
     }
 
-    /// How much of each of these chunks tells which way of inflating is faster; None where whole ones
+    /// How much of each of these chunks shows which way of inflating is faster; None where whole ones
     /// have to be timed, or nothing has.
     fn sample_nbytes(&self, pipeline: &Pipeline, records: &[ChunkRecord]) -> Option<usize> {
         let sampled = records.len() >= LEAST_SAMPLED
@@ -121,7 +121,7 @@ impl Dataset {
     }
 }
 
-/// At least so many bytes; fresh memory is not written before it is needed.
+/// At least this many bytes; fresh memory is not written before it is needed.
 fn grow(buffer: &mut Vec<u8>, nbytes: usize) -> Result<(), ReadError> {
     if buffer.capacity() < nbytes {
         *buffer = Vec::new();
@@ -293,7 +293,7 @@ mod tests {
         dataset_of(CHUNK, CHUNKS, 0xffff, shuffle, damaged)
     }
 
-    /// Of so many such chunks, with noise in these bits.
+    /// Of this many such chunks, with noise in these bits.
     fn dataset_of(
         chunk: [u64; 2],
         chunks: u64,

@@ -21,7 +21,7 @@ use crate::read::scatter::{SharedResult, fill_run};
 use crate::read::view::PartView;
 use crate::{Dataset, Explanation, ReadError};
 
-/// A piece has about so many bytes, in the result.
+/// A piece has about this many bytes, in the result.
 const PIECE_NBYTES: u64 = 4 << 20;
 /// Elements of a union that are looked up at a time.
 const MOST_POINTS: u64 = 1 << 20;
@@ -32,14 +32,14 @@ const MOST_COMPARED: usize = 1 << 22;
 
 /// Where elements of a virtual dataset come from.
 #[derive(Clone)]
-pub enum Source {
+pub enum AnyDataset {
     /// A dataset with bytes of its own.
     Stored(Arc<Dataset>),
     /// Another virtual dataset.
     Virtual(Arc<VirtualDataset>),
 }
 
-impl Source {
+impl AnyDataset {
     /// Elements in each dimension, slowest first.
     pub fn shape(&self) -> &[u64] {
         match self {
@@ -64,7 +64,7 @@ impl Source {
         }
     }
 
-    /// What tells it from others.
+    /// What identifies it.
     fn address(&self) -> usize {
         match self {
             Self::Stored(dataset) => Arc::as_ptr(dataset).addr(),
@@ -152,7 +152,7 @@ pub struct MappedSource {
     /// Which elements.
     pub mapping: Mapping,
     /// Where they come from.
-    pub source: Source,
+    pub source: AnyDataset,
     /// How they become elements of the virtual dataset; None where they are such.
     pub fields: Option<Fields>,
     /// File and dataset, for messages.
@@ -202,7 +202,7 @@ impl VirtualDataset {
         }
         let disjoint = are_disjoint(&sources, shape.len());
         let converts = sources.iter().any(|one| {
-            let within = matches!(&one.source, Source::Virtual(inner) if inner.converts);
+            let within = matches!(&one.source, AnyDataset::Virtual(inner) if inner.converts);
             within || one.fields.is_some()
         });
         let leaves_missing =
@@ -462,7 +462,7 @@ fn check_unchanged(pieces: &[Piece<'_>]) -> Result<(), ReadError> {
     let mut seen = HashSet::new();
     for piece in pieces {
         // A virtual one looks when it is read.
-        let Source::Stored(dataset) = &piece.source.source else { continue };
+        let AnyDataset::Stored(dataset) = &piece.source.source else { continue };
         let storage = dataset.storage();
         if seen.insert(Arc::as_ptr(storage).cast::<()>()) && !storage.is_unchanged() {
             return Err(ReadError::Replaced(piece.source.name.clone()));

@@ -28,6 +28,6 @@ pub(crate) mod view;
 pub use convert::{Conversion, NumberKind, NumberType, Padding};
 pub use edges::edge_numbers;
 pub use fields::{FieldBytes, Fields, Made, convert_all};
-pub use mapped::{MappedSource, Source, VirtualDataset};
+pub use mapped::{AnyDataset, MappedSource, VirtualDataset};
 pub use one_pass::{LostChunk, OnePass};
 pub use scatter::fill_run;

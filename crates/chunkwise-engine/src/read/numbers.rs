@@ -2,7 +2,7 @@
 //!
 //! Between the processor's own numbers its compiler converts, with the ends of a range clipped; of
 //! a foreign byte order its own routines do, which treat NaNs and roundings otherwise.  What C leaves
-//! open is as this processor has it.  Whoever asks compares with the library at hand first
+//! open is as this processor has it.  The caller compares with the library at hand first
 //! (`python/chunkwise/routing/conversions.py`), since versions differ.
 
 /// A number that becomes one of another type.

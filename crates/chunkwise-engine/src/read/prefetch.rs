@@ -84,7 +84,7 @@ impl Dataset {
         if state.cache().holds(key) {
             return;
         }
-        // What is wrong with it is told to who wants it.
+        // What is wrong with it is reported to the reader that wants it.
         let Ok(Placement::Filtered(record)) = self.placement(position, &chunk_index) else {
             return;
         };

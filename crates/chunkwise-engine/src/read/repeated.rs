@@ -8,16 +8,16 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::cache_entry::ChunkKey;
 
-/// So many chunks are remembered; others take their places.
+/// This many chunks are remembered; others take their places.
 const PLACES: usize = 4096;
-/// A read may be as large as one part in so many of what the cache may hold.
+/// A read may be as large as one part in this many of what the cache may hold.
 const SHARE: usize = 4;
 /// As much as libhdf5's cache of a dataset held until 2.0.
 const SMALL_NBYTES: usize = 1 << 20;
 
 static WHOLE: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
 
-/// Whether a read of `nbytes` leaves room for others in a cache of so many.
+/// Whether a read of `nbytes` leaves room for others in a cache of this many.
 pub fn leaves_room(nbytes: usize, budget_nbytes: usize) -> bool {
     nbytes <= budget_nbytes / SHARE
 }

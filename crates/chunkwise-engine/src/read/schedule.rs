@@ -9,11 +9,11 @@ use smallvec::SmallVec;
 use crate::storage::joined;
 use crate::{ChunkRecord, StorageCost};
 
-/// A thread takes about so many bytes of (decoded) chunks at a time...
+/// A thread takes about this many bytes of (decoded) chunks at a time...
 const SEGMENT_NBYTES: u64 = 512 << 10;
-/// ... and at most so many chunks.
+/// ... and at most this many chunks.
 const SEGMENT_CHUNKS: u64 = 256;
-/// There are at least so many pieces for each thread, so that all end at about the same time.
+/// There are at least this many pieces for each thread, so that all end at about the same time.
 const SEGMENTS_A_THREAD: u64 = 8;
 
 /// ... unless these are to have several chunks each: fewer pieces are made as even as can be.
@@ -25,7 +25,7 @@ fn segment_len(tasks: u64, chunk_nbytes: u64, threads: u64) -> u64 {
     large.min((tasks / (SEGMENTS_A_THREAD * threads)).max(1))
 }
 
-/// The last segments, of which there is one for each thread, are divided into so many.
+/// The last segments, of which there is one for each thread, are divided into this many.
 const LAST_PARTS: u64 = 4;
 
 /// The tasks of a read, in pieces that threads take one after the other.
@@ -37,7 +37,7 @@ pub struct Segments {
     /// Tasks in each, and how many such there are...
     len: u64,
     large: u64,
-    /// ... before those of so many tasks.
+    /// ... before those of this many tasks.
     last_len: u64,
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct Tasks<'a> {
 
 /// Which tasks of a plan.
 enum Numbers {
-    /// So many, from the first on.
+    /// This many, from the first on.
     All(u64),
     /// These, each once, and where their chunks lie if that was looked up.
     These(Vec<(u64, Option<Placement>)>),
@@ -127,7 +127,7 @@ impl<'a> Tasks<'a> {
         some.iter().filter_map(|&at| record(at)).collect()
     }
 
-    /// In segments, which so many threads take one after the other.
+    /// In segments, which this many threads take one after the other.
     pub fn for_threads(self, threads: usize) -> SharedTasks<'a> {
         let some = self.some_records();
         let several = self.dataset.chunks_in_hand_of(self.len(), &some, threads);
@@ -152,7 +152,7 @@ impl<'a> SharedTasks<'a> {
         &self.segments
     }
 
-    /// The tasks of a segment, whoever carries them out.
+    /// The tasks of a segment, whichever thread carries them out.
     pub fn look_at(&self, segment: u64) -> impl Iterator<Item = (ChunkTask<'a>, Placed)> {
         self.segments.tasks(segment).map(|at| {
             let task = self.tasks.plan.task(self.tasks.number(at).0);

@@ -19,14 +19,14 @@ use crate::{ReadError, Storage};
 #[derive(Debug)]
 pub struct FileStorage {
     /// From what the descriptor can be made again; None where it has to be kept.
-    source: Option<Source>,
+    origin: Option<FileOrigin>,
     slot: Arc<Slot>,
     map: RwLock<Option<Arc<Map>>>,
 }
 
 /// Where to find a file again, and how to know that it is the same.
 #[derive(Debug)]
-struct Source {
+struct FileOrigin {
     /// The number of a descriptor of somebody else, who may have closed it by now.
     number: AtomicIsize,
     /// The path behind it.
@@ -34,7 +34,7 @@ struct Source {
     identity: Identity,
 }
 
-impl Source {
+impl FileOrigin {
     /// What there is to know of a file that is open.
     fn of(file: &File) -> io::Result<Self> {
         let (number, identity) = (AtomicIsize::new(number_of(file)), Identity::of(file)?);
@@ -73,10 +73,10 @@ impl FileStorage {
     /// # Errors
     /// When neither can be had.
     pub fn reopening(file: &File) -> io::Result<Arc<Self>> {
-        let opened = Source::of(file).and_then(|source| Ok((source.reopen()?, source)));
+        let opened = FileOrigin::of(file).and_then(|origin| Ok((origin.reopen()?, origin)));
         match opened {
-            Ok((own, source)) => {
-                let storage = Self::with(Slot::new(own), Some(source));
+            Ok((own, origin)) => {
+                let storage = Self::with(Slot::new(own), Some(origin));
                 descriptors::register(&storage.slot);
                 Ok(Arc::new(storage))
             }
@@ -84,17 +84,17 @@ impl FileStorage {
         }
     }
 
-    fn with(slot: Slot, source: Option<Source>) -> Self {
-        Self { source, slot: Arc::new(slot), map: RwLock::new(None) }
+    fn with(slot: Slot, origin: Option<FileOrigin>) -> Self {
+        Self { origin, slot: Arc::new(slot), map: RwLock::new(None) }
     }
 
     /// Whether `file` is this storage's file, unchanged; if so, it is what a descriptor is
     /// made from next.
     pub fn is_of(&self, file: &File) -> bool {
-        let Some(source) = &self.source else { return true };
-        let same = Identity::of(file).is_ok_and(|identity| identity == source.identity);
+        let Some(origin) = &self.origin else { return true };
+        let same = Identity::of(file).is_ok_and(|identity| identity == origin.identity);
         if same {
-            source.number.store(number_of(file), Relaxed);
+            origin.number.store(number_of(file), Relaxed);
         }
         same
     }
@@ -108,9 +108,9 @@ impl FileStorage {
         if let Some(file) = self.slot.get() {
             return Ok(file);
         }
-        let source = self.source.as_ref();
-        let source = source.ok_or_else(|| io::Error::other("its descriptor was lost"))?;
-        let file = Arc::new(Own::new(source.reopen()?));
+        let origin = self.origin.as_ref();
+        let origin = origin.ok_or_else(|| io::Error::other("its descriptor was lost"))?;
+        let file = Arc::new(Own::new(origin.reopen()?));
         self.slot.put(&file);
         Ok(file)
     }
@@ -140,8 +140,8 @@ impl Storage for FileStorage {
     }
 
     fn is_unchanged(&self) -> bool {
-        let Some(source) = &self.source else { return true };
-        Identity::at(&source.path).is_ok_and(|found| source.identity.is_unchanged(&found))
+        let Some(origin) = &self.origin else { return true };
+        Identity::at(&origin.path).is_ok_and(|found| origin.identity.is_unchanged(&found))
     }
 
     fn map(&self) -> Option<Arc<Map>> {

@@ -10,7 +10,7 @@ pub struct StorageCost {
     pub latency_ns: u64,
     /// Bytes that come in a second, of all requests together.
     pub nbytes_per_s: u64,
-    /// More bytes than this are asked for by several requests.
+    /// More bytes than this take several requests.
     pub request_nbytes: u64,
     /// Requests that are worth having under way at a time.
     pub in_flight: usize,

@@ -50,8 +50,8 @@ pub trait Storage: Send + Sync {
         self.read_at(address, out)
     }
 
-    /// Structures at these addresses, of so many bytes, are about to be read by
-    /// [`read_metadata`](Self::read_metadata), one after the other.  What is wrong is told then.
+    /// Structures at these addresses, of this many bytes, are about to be read by
+    /// [`read_metadata`](Self::read_metadata), one after the other.  What is wrong is reported then.
     fn expect_metadata(&self, _ranges: &[(u64, u64)]) {}
 
     /// What a request costs, from which follows what is read together, and how far ahead.

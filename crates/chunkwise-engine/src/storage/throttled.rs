@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::{ReadError, Storage};
 
-/// Another storage, each of whose answers is waited for; counts what it is asked.
+/// Another storage, each of whose answers is waited for; counts its requests.
 ///
 /// For tests: a disk or a network made slow enough to see whether its reads overlap.
 pub struct ThrottledStorage {

@@ -11,7 +11,7 @@ use crate::write::buffers::with_buffers;
 
 /// Smaller chunks are encoded by one thread.
 const LEAST_NBYTES: usize = 1 << 20;
-/// A thread takes about so many bytes at a time, or a block where that is more.
+/// A thread takes about this many bytes at a time, or a block where that is more.
 const PIECE_NBYTES: usize = 128 << 10;
 
 /// What one thread has made of a piece.

@@ -33,7 +33,7 @@ pub struct CommitError {
 pub trait Committer {
     /// Take these chunks, in this order; those before the one that an error names are taken.
     ///
-    /// Called by one thread, the one that asked for the write.
+    /// Called by one thread, the one that called for the write.
     ///
     /// # Errors
     /// When a chunk cannot be written.
@@ -44,13 +44,13 @@ pub trait Committer {
 pub trait ChunkStore: Committer + Send {
     /// Which of the chunks that begin at these origins are in the file.
     ///
-    /// Called by the thread that asked for the write.
+    /// Called by the thread that called for the write.
     fn are_stored(&mut self, chunk_origins: &[Dims]) -> Vec<bool>;
 
     /// Read the stored bytes of the chunk that begins at `chunk_origin` to `bytes`, whatever
     /// was in it; gives its filter mask, or None where the chunk was never written.
     ///
-    /// Called by the thread that asked for the write.
+    /// Called by the thread that called for the write.
     ///
     /// # Errors
     /// What the library or the system said.

@@ -71,7 +71,7 @@ pub(super) struct DirtyChunks {
 const MOST_SPARE: usize = 8;
 
 impl DirtyChunks {
-    /// Bytes held, what tells which elements are covered included.
+    /// Bytes held, with what says which elements are covered.
     pub(super) fn held_nbytes(&self) -> usize {
         self.held_nbytes
     }

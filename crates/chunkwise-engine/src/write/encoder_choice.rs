@@ -13,7 +13,7 @@ use crate::write::chunk_maker::{ChunkJob, ChunkMaker, Stored};
 /// Chunks by which deflate's encoder is chosen first, at least.
 const SAMPLES: usize = 4;
 
-/// Each time it takes about as many bytes, of at most so many chunks.
+/// Each time it takes about as many bytes, of at most this many chunks.
 const SAMPLES_NBYTES: usize = 1 << 19;
 const MOST_SAMPLES: usize = 16;
 
@@ -26,7 +26,7 @@ const MOST_KEPT_NBYTES: usize = 8 << 20;
 /// It is chosen anew when this many bytes are made, ...
 const SECOND_NBYTES: u64 = 8 << 20;
 
-/// ... and from then on whenever there are so many times as many.
+/// ... and from then on whenever there are this many times as many.
 const GROWTH: u64 = 3;
 
 /// When deflate's encoder is chosen next, and by what beside the chunks of then.
@@ -38,7 +38,7 @@ pub(super) struct EncoderChoice {
 }
 
 impl EncoderChoice {
-    /// Choose when so many bytes are made, and not before: until then the encoding is as stated.
+    /// Choose when this many bytes are made, and not before: until then the encoding is as stated.
     pub(super) fn from(nbytes: u64) -> Self {
         Self { next_nbytes: nbytes, ..Self::default() }
     }

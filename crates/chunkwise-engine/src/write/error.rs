@@ -7,7 +7,7 @@ use thiserror::Error;
 use crate::Lacking;
 use crate::write::CommitError;
 
-/// Why a write failed.  Whoever knows the file's and the dataset's name adds them.
+/// Why a write failed.  The caller adds the file's and the dataset's name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum WriteError {
     /// The selection does not fit the dataset.
@@ -65,7 +65,7 @@ pub enum WriteError {
     /// A chunk that does not become part of the file.
     #[error(transparent)]
     Commit(#[from] CommitError),
-    /// The writer asked to stop.
+    /// The writer was cancelled.
     #[error("the write was cancelled")]
     Cancelled,
     /// More memory than the machine gives, or than a program can address.

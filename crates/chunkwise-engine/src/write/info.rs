@@ -1,4 +1,4 @@
-//! What must a writer know of its dataset, and what does it tell of its work?
+//! What must a writer know of its dataset, and what does it report of its work?
 
 use chunkwise_codec::{Encoding, Pipeline};
 use chunkwise_select::Dims;

@@ -1,6 +1,6 @@
 //! How are many chunks encoded at the same time and committed one after another?
 //!
-//! Threads take tasks in order and put what they made in its place; the thread that asked
+//! Threads take tasks in order and put what they made in its place; the calling thread
 //! hands over what is ready at the head, and encodes as well while nothing is.  What
 //! waits to be handed over is bounded, so that memory stays at a few chunks a thread.
 
@@ -13,9 +13,9 @@ use crate::profile::{Phase, timed};
 use crate::spare;
 use crate::write::{CommitError, Committer, EncodedChunk};
 
-/// Chunks that are handed over together have about so many bytes...
+/// Chunks that are handed over together have about this many bytes...
 const BATCH_NBYTES: usize = 4 << 20;
-/// ... and are so many at most.
+/// ... and are this many at most.
 const BATCH_CHUNKS: usize = 256;
 /// Memory of encoded chunks that may wait behind one that takes longer: encoding is given room
 /// for what does not shrink, and keeps it.
@@ -30,7 +30,7 @@ pub struct InOrder<'a, E> {
     /// Makes task `i`'s chunk in a chunk whose memory may be used again; gives false where
     /// there is nothing to store.
     pub encode: &'a (dyn Fn(u64, &mut EncodedChunk) -> Result<bool, E> + Sync),
-    /// Told of so many tasks that are done, on the thread that asked.
+    /// Gets how many tasks are done, on the calling thread.
     pub progress: &'a mut dyn FnMut(u64),
     /// No other task is begun once this is set.
     pub cancelled: &'a AtomicBool,
@@ -39,7 +39,7 @@ pub struct InOrder<'a, E> {
     pub spare: &'a mut Vec<EncodedChunk>,
 }
 
-/// What the thread that asked hands chunks to, and whom it tells.
+/// What the calling thread hands chunks to, and what it reports to.
 type Handing<'a, 'p> = (&'a mut dyn Committer, &'a mut &'p mut dyn FnMut(u64));
 
 /// What the threads share.
@@ -51,7 +51,7 @@ struct State<E> {
     waiting_nbytes: usize,
     spare: Vec<EncodedChunk>,
     failure: Option<E>,
-    /// The thread that asked has left.
+    /// The calling thread has left.
     ended: bool,
 }
 
@@ -70,7 +70,7 @@ impl<E> Queue<E> {
     }
 }
 
-/// However the thread that asked leaves, and also when one panics and so leaves a gap that
+/// However the calling thread leaves, and also when one panics and so leaves a gap that
 /// nobody fills, nobody waits any longer.
 struct Leaving<'a, E>(&'a Queue<E>, fn() -> bool);
 
@@ -87,7 +87,7 @@ impl<E> Drop for Leaving<'_, E> {
 enum Turn<'g, E> {
     /// Make this task's chunk.
     Encode(u64, EncodedChunk),
-    /// Hand these over, the results of so many tasks.
+    /// Hand these over, the results of this many tasks.
     Commit(Vec<EncodedChunk>, u64),
     /// See again, something has changed.
     Again(MutexGuard<'g, State<E>>),
@@ -280,7 +280,7 @@ mod tests {
         cancelled: &AtomicBool,
         failing: Option<u64>,
     ) -> (Result<bool, CommitError>, u64) {
-        let mut told = 0;
+        let mut reported = 0;
         let encode = |task: u64, chunk: &mut EncodedChunk| {
             if task % 50 == 7 {
                 std::thread::sleep(std::time::Duration::from_millis(2));
@@ -298,19 +298,19 @@ mod tests {
             tasks: 300,
             helpers: 3,
             encode: &encode,
-            progress: &mut |done| told += done,
+            progress: &mut |done| reported += done,
             cancelled,
             spare: &mut Vec::new(),
         }
         .run(kept);
-        (outcome, told)
+        (outcome, reported)
     }
 
     #[test]
     fn chunks_are_committed_in_order_and_once() {
         let mut kept = Kept::default();
-        let (outcome, told) = run(&mut kept, &AtomicBool::new(false), None);
-        assert_eq!((outcome, told), (Ok(true), 300));
+        let (outcome, reported) = run(&mut kept, &AtomicBool::new(false), None);
+        assert_eq!((outcome, reported), (Ok(true), 300));
         assert_eq!(kept.origins, (0..300).filter(|task| task % 3 != 0).collect::<Vec<_>>());
     }
 
@@ -328,8 +328,8 @@ mod tests {
 
     #[test]
     fn it_can_be_cancelled() {
-        let (outcome, told) = run(&mut Kept::default(), &AtomicBool::new(true), None);
-        assert_eq!((outcome, told), (Ok(false), 0));
+        let (outcome, reported) = run(&mut Kept::default(), &AtomicBool::new(true), None);
+        assert_eq!((outcome, reported), (Ok(false), 0));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! How are chunks written to a file whose index somebody else keeps?
 //!
-//! In two steps: whoever has the file open in libhdf5 gives each chunk its place, and the bytes
-//! are written there by whoever encoded them, in another process too.
+//! In two steps: the process that has the file open in libhdf5 gives each chunk its place, and the bytes
+//! are written there by the process that encoded them, which may be another.
 
 use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -60,8 +60,8 @@ impl<P: ChunkPlaces> Committer for PlacedChunks<P> {
             message,
         };
         if let Some(first) = chunks.first().filter(|_| addresses.len() != chunks.len()) {
-            let (asked, given) = (chunks.len(), addresses.len());
-            let message = format!("{given} places were given for {asked} chunks");
+            let (expected, given) = (chunks.len(), addresses.len());
+            let message = format!("{given} places were given for {expected} chunks");
             return Err(failed(first, message));
         }
         for (chunk, address) in chunks.iter().zip(addresses) {

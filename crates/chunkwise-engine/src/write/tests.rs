@@ -23,7 +23,7 @@ struct Kept(Arc<Mutex<Chunks>>);
 struct Chunks {
     stored: BTreeMap<Dims, (u32, Vec<u8>)>,
     commits: Vec<Dims>,
-    /// So many more are taken.
+    /// This many more are taken.
     room: Option<usize>,
 }
 

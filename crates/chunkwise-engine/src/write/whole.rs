@@ -17,7 +17,7 @@ use crate::write::encode::Jobs;
 use crate::write::encoder_choice::EncoderChoice;
 use crate::write::{Committer, WriteError, WriteInfo};
 
-/// Until so many bytes are written, deflate's encoder is the one stated: to choose another takes
+/// Until this many bytes are written, deflate's encoder is the one stated: to choose another takes
 /// as long as to encode some of them, which it has to gain first.
 const CHOICE_NBYTES: u64 = 8 << 20;
 

@@ -3,7 +3,7 @@
 //! A chunk that one write covers whole is encoded from the caller's memory.  One that is
 //! covered in part is merged with what comes later, among the dirty chunks, until nothing of
 //! it is missing, the budget is used up, or everything is flushed.  What a chunk holds in the
-//! file already is only asked for when it has to be committed with something missing.
+//! file already is only read when it has to be committed with something missing.
 //!
 //! A chunk that is in the file already waits for a flush, too, as long as the budget allows:
 //! overwriting it moves it, and until a flush the index on storage leads to its former place,
@@ -50,7 +50,7 @@ pub struct DatasetWriter {
 /// that several threads have something to encode.
 const READY_FRACTION: usize = 4;
 
-/// Tasks of a write whose chunks are asked for in the file at once: taking the library's lock
+/// Tasks of a write whose chunks are looked up in the file at once: taking the library's lock
 /// costs more than to ask.
 const ASKED_AT_ONCE: u64 = 1 << 10;
 
@@ -237,9 +237,9 @@ impl DatasetWriter {
         let indices: Vec<Dims> = tasks.map(|number| plan.task(number).chunk_index()).collect();
         let unknown = indices.iter().filter(|at| self.dirty.is_stored(at).is_none());
         let origins: Vec<Dims> = unknown.map(|at| self.origin(at)).collect();
-        let asked = if origins.is_empty() { Vec::new() } else { self.store.are_stored(&origins) };
-        let mut asked = asked.into_iter();
-        let known = |at: &Dims| self.dirty.is_stored(at).or_else(|| asked.next());
+        let stored = if origins.is_empty() { Vec::new() } else { self.store.are_stored(&origins) };
+        let mut stored = stored.into_iter();
+        let known = |at: &Dims| self.dirty.is_stored(at).or_else(|| stored.next());
         indices.iter().map(known).map(|stored| stored.unwrap_or(false)).collect()
     }
 

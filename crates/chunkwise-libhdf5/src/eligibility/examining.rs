@@ -1,7 +1,7 @@
 //! What of a dataset can be examined in the bytes of its file?
 //!
 //! More than the engine reads: chunks of whatever type, whose filters are not decoded here.  What
-//! is wrong with the index is told from what is only not read here.
+//! is wrong with the index is distinguished from what is only not read here.
 
 use std::sync::Arc;
 

@@ -27,7 +27,7 @@ mod writing;
 
 pub use examining::{Examinable, examinable};
 pub use reading::{
-    Asked, Described, ExternalFile, Saved, describe, describe_as, describe_as_stored,
+    DescribeOptions, Described, ExternalFile, Saved, describe, describe_as, describe_as_stored,
     describe_listed,
 };
 pub use writing::{describe_for_writing, encoding_of, look_again};

@@ -40,7 +40,7 @@ pub type Saved<'a> = &'a dyn Fn(&ChunkGrid) -> Option<Box<dyn FindChunks>>;
 /// `dataset` and `memory_type` must be live handles of this very library.
 pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) -> Described {
     // SAFETY: the caller's contract.
-    unsafe { describe_as(library, dataset, memory_type, Asked::default(), None) }
+    unsafe { describe_as(library, dataset, memory_type, DescribeOptions::default(), None) }
 }
 
 /// As [`describe`], with all chunks listed: what is wrong with the index is found out now, and said
@@ -54,19 +54,19 @@ pub unsafe fn describe(library: &Library, dataset: hid_t, memory_type: hid_t) ->
 pub unsafe fn describe_listed(library: &Library, dataset: hid_t, memory_type: hid_t) -> Described {
     // SAFETY: the caller's contract.
     unsafe {
-        let asked = Asked { listed: true, ..Asked::default() };
-        describe_as(library, dataset, memory_type, asked, None)
+        let options = DescribeOptions { listed: true, ..DescribeOptions::default() };
+        describe_as(library, dataset, memory_type, options, None)
     }
 }
 
 /// How a dataset is described.
 #[derive(Clone, Default)]
-pub struct Asked<'a> {
+pub struct DescribeOptions<'a> {
     /// All chunks are found now, rather than when they are read.
     pub listed: bool,
     /// How its file's bytes are had.
     pub bytes: FileBytes<'a>,
-    /// A file that is open to follow its writer (SWMR) is read as it is in the file now: who asks
+    /// A file that is open to follow its writer (SWMR) is read as it is in the file now: the caller
     /// describes the dataset anew when it is to see what was written since.
     pub follows: bool,
     /// The files that hold its data, where these are others.
@@ -97,20 +97,20 @@ pub unsafe fn describe_as(
     library: &Library,
     dataset: hid_t,
     memory_type: hid_t,
-    asked: Asked<'_>,
+    options: DescribeOptions<'_>,
     saved: Option<Saved<'_>>,
 ) -> Described {
     library.locked(|api| {
         // SAFETY: the lock is held, the rest is the caller's contract.
         unsafe {
-            let growing = match asked.follows {
+            let growing = match options.follows {
                 true => open_growing(library, api, dataset)?,
                 false => None,
             };
             let follows = growing.is_some();
             let (mut storage, user_block) = match growing {
                 Some(found) => found,
-                None => open_storage(library, api, dataset, asked.bytes)?,
+                None => open_storage(library, api, dataset, options.bytes)?,
             };
             let file_type =
                 Handle::new(api, "H5Dget_type", (api.H5Dget_type)(dataset), api.H5Tclose)?;
@@ -121,8 +121,8 @@ pub unsafe fn describe_as(
             let fill = fill_of(api, dcpl.id, memory_type, element_size)?;
             let data = match (api.H5Pget_layout)(dcpl.id) {
                 0 => Data::Compact,
-                1 if !asked.external.is_empty() => {
-                    storage = external(&asked.external)?;
+                1 if !options.external.is_empty() => {
+                    storage = external(&options.external)?;
                     Data::Contiguous(Some(0))
                 }
                 1 => contiguous(api, dataset, dcpl.id, user_block)?,
@@ -150,7 +150,7 @@ pub unsafe fn describe_as(
                 };
                 let (conventions, storage) = (library.conventions(), Arc::clone(&storage));
                 let wanted = (wanted, max_shape.as_slice());
-                let index = if asked.listed {
+                let index = if options.listed {
                     index_of(api, conventions, dataset, storage, wanted)?
                 } else {
                     match find_index(api, conventions, dataset, storage, wanted)? {

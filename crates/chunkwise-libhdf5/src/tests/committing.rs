@@ -72,7 +72,7 @@ fn read(library: &Library, dataset: hid_t) -> Vec<u8> {
     let mut out = vec![0u8; CHUNK * CHUNKS];
     library.locked(|api| {
         let (byte, to) = (api.H5T_NATIVE_UCHAR_g, out.as_mut_ptr().cast());
-        // SAFETY: a live dataset of so many bytes.
+        // SAFETY: a live dataset of this many bytes.
         let status = unsafe { (api.H5Dread)(dataset, byte, DEFAULT, DEFAULT, DEFAULT, to) };
         api.checked("H5Dread", status).unwrap();
     });

@@ -27,7 +27,7 @@ use format::{Entry, MAGIC, put_frame, take_frame};
 
 /// Chunks are noted after this time...
 const INTERVAL: Duration = Duration::from_secs(3);
-/// ... and not before so many times as long as listing them has taken.
+/// ... and not before this many times as long as listing them has taken.
 const PATIENCE: u32 = 30;
 
 /// Chunks of one dataset, by where they begin.

@@ -20,10 +20,10 @@ use super::values::Elements;
 /// Bytes of a slab, unless a single chunk is larger.
 const SLAB_NBYTES: u64 = 16 << 20;
 
-/// Plain data of up to so many bytes is copied with its dataset: handing it over takes longer.
+/// Plain data of up to this many bytes is copied with its dataset: handing it over takes longer.
 const SMALL_NBYTES: u64 = 64 << 10;
 
-/// Whether so many elements are few bytes.
+/// Whether this many elements are few bytes.
 ///
 /// # Safety
 /// A live type; the lock must be held.
@@ -153,7 +153,7 @@ impl Slabs {
 }
 
 /// What elements are copied from, and to.
-struct Pair<'a> {
+struct CopiedElements<'a> {
     source: hid_t,
     target: hid_t,
     datatype: hid_t,
@@ -225,7 +225,7 @@ impl Copier<'_> {
             loop {
                 let Some((start, count)) = slabs.advance() else { return Ok(true) };
                 let (source, target, datatype) = (source.id, target.id, datatype.id);
-                let pair = Pair { source, target, datatype, places, space: space.id };
+                let pair = CopiedElements { source, target, datatype, places, space: space.id };
                 match self.copy_box(&pair, &slabs.shape, &start, &count) {
                     Ok(lost) => slabs.lost += lost,
                     Err(fault) if self.made.lost.wanted && fault.is_reading() => {
@@ -250,12 +250,12 @@ impl Copier<'_> {
     /// As [`Hdf5`] says.
     unsafe fn copy_box(
         &self,
-        pair: &Pair<'_>,
+        pair: &CopiedElements<'_>,
         shape: &Dims,
         start: &Dims,
         count: &Dims,
     ) -> Result<u64, Fault> {
-        let Pair { source, target, datatype, places, space } = *pair;
+        let CopiedElements { source, target, datatype, places, space } = *pair;
         // SAFETY: the caller's contract; selections have the rank.
         unsafe {
             if shape.is_empty() {
@@ -273,7 +273,7 @@ impl Copier<'_> {
     /// As [`Hdf5`] says.
     unsafe fn copy_in_parts(
         &self,
-        pair: &Pair<'_>,
+        pair: &CopiedElements<'_>,
         slabs: &mut Slabs,
         start: &Dims,
         count: &Dims,

@@ -48,7 +48,7 @@ pub enum TreeError {
         /// How much was wanted.
         nbytes: u64,
     },
-    /// Whoever follows the progress wants no more.
+    /// The follower of the progress wants no more.
     #[error("it was stopped")]
     Stopped,
 }

@@ -33,7 +33,7 @@ pub struct Lead {
     pub address: u64,
 }
 
-/// After so many slabs that cannot be read, the others are left alone.
+/// After this many slabs that cannot be read, the others are left alone.
 const MOST_FAILED: u32 = 1000;
 
 /// A name that no attribute has.

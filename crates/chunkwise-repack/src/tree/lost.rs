@@ -37,7 +37,7 @@ pub struct Salvage {
     pub metadata: Option<Arc<Metadata>>,
 }
 
-/// So many errors of an object are named.
+/// This many errors of an object are named.
 const MOST_NAMED: usize = 3;
 
 impl Salvage {

@@ -16,7 +16,7 @@ use super::hdf5::Hdf5;
 use super::values::Elements;
 
 /// Which elements are read.
-pub enum Part<'a> {
+pub enum ElementPart<'a> {
     /// All of an attribute.
     Attribute,
     /// A box of a dataset: where it begins, and its sides.
@@ -53,7 +53,7 @@ pub struct Meaning {
 pub unsafe fn meaning_of(
     library: &Library,
     holder: hid_t,
-    part: &Part<'_>,
+    part: &ElementPart<'_>,
 ) -> Result<Meaning, String> {
     library.locked(|api| {
         let symbol = |name| library.loaded().symbol(name);
@@ -140,20 +140,22 @@ struct Reading<'a> {
 impl Reading<'_> {
     /// # Safety
     /// As [`meaning_of`]; the lock is held.
-    unsafe fn read(&self, part: &Part<'_>) -> Result<Meaning, Fault> {
+    unsafe fn read(&self, part: &ElementPart<'_>) -> Result<Meaning, Fault> {
         let Hdf5 { api, tree } = self.hdf5;
         // SAFETY: the caller's contract; handles are checked, and there is room for all elements.
         unsafe {
             let (datatype, space) = match part {
-                Part::Attribute => {
+                ElementPart::Attribute => {
                     ((tree.H5Aget_type)(self.holder), (tree.H5Aget_space)(self.holder))
                 }
-                Part::Box(..) => ((api.H5Dget_type)(self.holder), (api.H5Dget_space)(self.holder)),
+                ElementPart::Box(..) => {
+                    ((api.H5Dget_type)(self.holder), (api.H5Dget_space)(self.holder))
+                }
             };
             let datatype = Handle::new(api, "H5Dget_type", datatype, api.H5Tclose)?;
             let space = Handle::new(api, "H5Dget_space", space, api.H5Sclose)?;
             let memory = match part {
-                Part::Box(start, count) if !count.is_empty() => {
+                ElementPart::Box(start, count) if !count.is_empty() => {
                     Some(select(api, space.id, start, count)?)
                 }
                 _ => None,
@@ -169,8 +171,8 @@ impl Reading<'_> {
             let mut elements = Elements::new(self.hdf5, datatype.id, within, count)?;
             elements.fill(|place| {
                 let status = match part {
-                    Part::Attribute => (tree.H5Aread)(self.holder, datatype.id, place),
-                    Part::Box(..) => {
+                    ElementPart::Attribute => (tree.H5Aread)(self.holder, datatype.id, place),
+                    ElementPart::Box(..) => {
                         (api.H5Dread)(self.holder, datatype.id, within, space.id, DEFAULT, place)
                     }
                 };

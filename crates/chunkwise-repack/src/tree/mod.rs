@@ -42,7 +42,7 @@ use std::time::{Duration, Instant};
 pub use error::TreeError;
 pub use leads::{Lead, Leads};
 pub use lost::{Missing, Salvage};
-pub use meaning::{Led, Meaning, Part as ElementPart, comment_of, meaning_of};
+pub use meaning::{ElementPart, Led, Meaning, comment_of, meaning_of};
 
 use chunkwise_libhdf5::binding::{Handle, hid_t, list};
 use chunkwise_libhdf5::{BindError, Library};
@@ -58,10 +58,10 @@ use self::lost::Lost;
 /// How long the library's lock is held at a time.
 const PORTION: Duration = Duration::from_millis(20);
 
-/// How often whoever follows the progress is told.
-const TELLING: Duration = Duration::from_millis(100);
+/// How often the progress is reported.
+const REPORTING: Duration = Duration::from_millis(100);
 
-/// Is told how many objects are done, of how many (0: not known yet); false stops the copy.
+/// Gets how many objects are done, of how many (0: not known yet); false stops the copy.
 pub type TreeProgress<'a> = &'a mut dyn FnMut(u64, u64) -> bool;
 
 /// A file's tree, copied; the plain data of [`Self::datasets`] is the caller's to copy.
@@ -102,7 +102,7 @@ impl TreeCopy {
         salvage: Option<Salvage>,
         progress: TreeProgress<'_>,
     ) -> Result<Self, TreeError> {
-        let mut telling = Telling::new(progress);
+        let mut reporter = ProgressReporter::new(progress);
         // SAFETY: the library is never unloaded, its lock is held.
         let mut copy = library.locked(|api| unsafe {
             let symbol = |name| library.loaded().symbol(name);
@@ -132,8 +132,8 @@ impl TreeCopy {
                 made,
             })
         })?;
-        copy.take_inventory(unlinked, &mut telling)?;
-        copy.make_objects(&mut telling)?;
+        copy.take_inventory(unlinked, &mut reporter)?;
+        copy.make_objects(&mut reporter)?;
         Ok(copy)
     }
 
@@ -192,11 +192,11 @@ impl TreeCopy {
     /// # Errors
     /// As for [`Self::new`].
     pub fn finish(&mut self, progress: TreeProgress<'_>) -> Result<(), TreeError> {
-        let mut telling = Telling::new(progress);
+        let mut reporter = ProgressReporter::new(progress);
         let total = self.made.later.len() as u64;
         let mut done = 0;
         while !self.made.later.is_empty() {
-            telling.tell(done, total)?;
+            reporter.report(done, total)?;
             done += self.locked(|copier| {
                 let deadline = Instant::now() + PORTION;
                 let mut done = 0;
@@ -215,12 +215,12 @@ impl TreeCopy {
                 Ok(done)
             })?;
             if let Some(&Later::Elements { node }) = self.made.later.last() {
-                self.finish_elements(node, &mut |_| telling.tell(done, total))?;
+                self.finish_elements(node, &mut |_| reporter.report(done, total))?;
                 self.made.later.pop();
                 done += 1;
             }
         }
-        telling.tell_now(total, total)?;
+        reporter.report_now(total, total)?;
         self.close_datatypes();
         Ok(())
     }
@@ -229,9 +229,9 @@ impl TreeCopy {
     fn take_inventory(
         &mut self,
         unlinked: &[(u64, Vec<u8>)],
-        telling: &mut Telling<'_>,
+        reporter: &mut ProgressReporter<'_>,
     ) -> Result<(), TreeError> {
-        let mut next = self.enter_from(ROOT, telling)?;
+        let mut next = self.enter_from(ROOT, reporter)?;
         for (address, name) in unlinked {
             let Self { library, calls, source, inventory, .. } = self;
             library.locked(|api| {
@@ -239,7 +239,7 @@ impl TreeCopy {
                 // SAFETY: live handles, by the contract of `new`.
                 unsafe { inventory.enter_unlinked(hdf5, *source, *address, name) }
             })?;
-            next = self.enter_from(next, telling)?;
+            next = self.enter_from(next, reporter)?;
         }
         // Adopted are those that nothing leads to.
         let Self { library, calls, source, inventory, made, .. } = self;
@@ -249,7 +249,7 @@ impl TreeCopy {
                 // SAFETY: live handles, by the contract of `new`.
                 unsafe { inventory.adopt(Hdf5 { api, tree: calls }, *source, &orphans) };
             });
-            self.enter_from(next, telling)?;
+            self.enter_from(next, reporter)?;
         }
         Ok(())
     }
@@ -258,10 +258,10 @@ impl TreeCopy {
     fn enter_from(
         &mut self,
         mut next: usize,
-        telling: &mut Telling<'_>,
+        reporter: &mut ProgressReporter<'_>,
     ) -> Result<usize, TreeError> {
         while next < self.inventory.nodes.len() {
-            telling.tell(0, 0)?;
+            reporter.report(0, 0)?;
             let Self { library, calls, source, inventory, made, .. } = self;
             next = library.locked(|api| {
                 let deadline = Instant::now() + PORTION;
@@ -282,15 +282,15 @@ impl TreeCopy {
         Ok(next)
     }
 
-    /// Make all links and objects, group by group in the order in which they were met, which
+    /// Make all links and objects, group by group in the order in which they were found, which
     /// is that in which they are made.
-    fn make_objects(&mut self, telling: &mut Telling<'_>) -> Result<(), TreeError> {
+    fn make_objects(&mut self, reporter: &mut ProgressReporter<'_>) -> Result<(), TreeError> {
         // SAFETY: live handles, by the contract of `new`.
         self.locked(|copier| unsafe { copier.dress_root() })?;
         let total = self.inventory.nodes.len() as u64;
         let (mut group, mut place) = (ROOT, 0);
         while group < self.inventory.nodes.len() {
-            telling.tell(self.made.moved.len() as u64, total)?;
+            reporter.report(self.made.moved.len() as u64, total)?;
             (group, place) = self.locked(|copier| {
                 let deadline = Instant::now() + PORTION;
                 while let Some(node) = copier.inventory.nodes.get(group) {
@@ -313,14 +313,14 @@ impl TreeCopy {
                 Ok((group, place))
             })?;
         }
-        telling.tell_now(total, total)
+        reporter.report_now(total, total)
     }
 
     /// Copy the elements of a dataset slab by slab.
     fn finish_elements(
         &mut self,
         node: usize,
-        tell: &mut dyn FnMut(()) -> Result<(), TreeError>,
+        report: &mut dyn FnMut(()) -> Result<(), TreeError>,
     ) -> Result<(), TreeError> {
         let address = self.inventory.nodes[node].address;
         let library = Arc::clone(&self.library);
@@ -338,7 +338,7 @@ impl TreeCopy {
         })?;
         let Some(mut slabs) = slabs else { return Ok(()) };
         loop {
-            tell(())?;
+            report(())?;
             let done = self.locked(|copier| {
                 let deadline = Instant::now() + PORTION;
                 // SAFETY: as above.
@@ -482,25 +482,25 @@ unsafe fn link_lists(hdf5: Hdf5<'_>) -> Result<Lists, BindError> {
     }
 }
 
-/// Tells the progress now and then.
-struct Telling<'a> {
+/// Reports the progress now and then.
+struct ProgressReporter<'a> {
     progress: TreeProgress<'a>,
     last: Instant,
 }
 
-impl<'a> Telling<'a> {
+impl<'a> ProgressReporter<'a> {
     fn new(progress: TreeProgress<'a>) -> Self {
         Self { progress, last: Instant::now() }
     }
 
-    fn tell(&mut self, done: u64, total: u64) -> Result<(), TreeError> {
-        if self.last.elapsed() < TELLING {
+    fn report(&mut self, done: u64, total: u64) -> Result<(), TreeError> {
+        if self.last.elapsed() < REPORTING {
             return Ok(());
         }
-        self.tell_now(done, total)
+        self.report_now(done, total)
     }
 
-    fn tell_now(&mut self, done: u64, total: u64) -> Result<(), TreeError> {
+    fn report_now(&mut self, done: u64, total: u64) -> Result<(), TreeError> {
         self.last = Instant::now();
         if (self.progress)(done, total) { Ok(()) } else { Err(TreeError::Stopped) }
     }

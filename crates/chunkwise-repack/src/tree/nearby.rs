@@ -31,15 +31,15 @@ impl Copier<'_> {
         };
         let folder = |file: &[u8]| path_from(file).parent().map(Path::to_owned);
         let (source, target) = (folder(&source), folder(&target));
-        let mut told: Vec<&[u8]> = Vec::new();
+        let mut said: Vec<&[u8]> = Vec::new();
         for name in &names {
             let path = path_from(name);
             let here = name.as_slice() == b"." || path.is_absolute() || source == target;
             let found = || target.as_ref().is_some_and(|folder| folder.join(&path).exists());
-            if here || told.contains(&name.as_slice()) || found() {
+            if here || said.contains(&name.as_slice()) || found() {
                 continue;
             }
-            told.push(name);
+            said.push(name);
             let object = self.inventory.printable(node);
             let name = path.display();
             let what = format!(

@@ -29,11 +29,11 @@ pub(super) enum Reference {
 pub(super) enum Places {
     /// It is one.
     One(Reference),
-    /// So many in a row, each of so many bytes.
+    /// This many in a row, each of this many bytes.
     Array { count: usize, size: usize, each: Box<Self> },
     /// Members that hold references, with where they begin.
     Compound(Vec<(usize, Self)>),
-    /// A sequence elsewhere in memory (`hvl_t`) of elements of so many bytes.
+    /// A sequence elsewhere in memory (`hvl_t`) of elements of this many bytes.
     Sequence { size: usize, each: Box<Self> },
 }
 
@@ -330,7 +330,7 @@ impl Copier<'_> {
 /// Whether all bytes are zero.
 ///
 /// # Safety
-/// So many bytes can be read.
+/// This many bytes can be read.
 unsafe fn is_null(element: *const u8, nbytes: usize) -> bool {
     // SAFETY: the caller's contract.
     unsafe { std::slice::from_raw_parts(element, nbytes) }.iter().all(|&byte| byte == 0)

@@ -2,7 +2,7 @@ use super::*;
 use crate::Product;
 use proptest::prelude::*;
 
-/// A dimension's selection of so many elements.
+/// A dimension's selection of this many elements.
 fn axis(len: u64) -> impl Strategy<Value = Axis> {
     let blocks: Vec<u64> = (1..=len).filter(|&block| len.is_multiple_of(block)).collect();
     (0u64..3, 0u64..3, prop::sample::select(blocks)).prop_map(move |(start, gap, block)| {

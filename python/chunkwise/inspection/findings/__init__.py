@@ -1,4 +1,4 @@
-"""What is wrong with a file, as far as its facts can tell?
+"""What is wrong with a file, as far as its facts show?
 
 Each module looks at one subject; a check takes facts and yields findings, and reads
 nothing of the file itself.  docs/findings.md explains each code.
@@ -21,7 +21,7 @@ from chunkwise.model.readers import Reader
 from chunkwise.model.traffic import Pattern
 from chunkwise.remedy.lines import examine
 from chunkwise.remedy.records import Chunks, Copy, Remedy
-from chunkwise.verdicts import Verdict
+from chunkwise.verdicts import FileVerdict
 
 __all__ = ["find"]
 
@@ -70,7 +70,7 @@ def find(
     state = facts.file_format
     if state.flags or state.early_end is not None or state.refused is not None:
         said = [_for_what_hdf5_refuses(finding) for finding in said]
-    if any(finding.verdict is Verdict.DAMAGED for finding in said):
+    if any(finding.verdict is FileVerdict.DAMAGED for finding in said):
         said = [_of_damaged(facts.path, finding) for finding in said]
     return tuple(said)
 
@@ -228,7 +228,7 @@ def _both(chunks: Unspelled, cache: Unspelled) -> Unspelled:
 
 def _of_damaged(file: str, finding: Finding) -> Finding:
     """Leave out what copies a damaged file into another layout; offer what saves its rest."""
-    if finding.verdict is Verdict.DAMAGED:
+    if finding.verdict is FileVerdict.DAMAGED:
         return replace(finding, fixes=(examine(file, salvage=True), examine(file)))
     kept = tuple(
         fix

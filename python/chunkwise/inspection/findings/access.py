@@ -76,9 +76,9 @@ def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
     reads = max(one.reads for one in subject.stated)
     names = " and ".join(f"'{one.name}'" for one in subject.stated)
     if before is None:
-        told = "It is stored in one piece"
+        described = "It is stored in one piece"
     else:
-        told = f"In chunks of {format_shape(before)}, " + reason(
+        described = f"In chunks of {format_shape(before)}, " + reason(
             facts.shape, facts.itemsize, before, subject.stated
         )
     yield Unspelled(
@@ -93,7 +93,7 @@ def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
         ),
         path=subject.path,
         summary=(
-            f"{told}. Chunks of {format_shape(offered)} serve {names} about "
+            f"{described}. Chunks of {format_shape(offered)} serve {names} about "
             f"{format_ratio(times)} as fast{whom}, {by}: "
             f"{reason(facts.shape, facts.itemsize, offered, subject.stated)}."
             f"{each}"
@@ -130,7 +130,7 @@ def _has_gaps(pattern: Pattern) -> bool:
 def _promises(
     subject: Subject, before: tuple[int, ...] | None, after: tuple[int, ...], reader: Reader
 ) -> list[tuple[float, float]] | None:
-    """Return the seconds of each pattern before and after, where a sample tells them."""
+    """Return the seconds of each pattern before and after, where a sample shows them."""
     facts, found = subject.facts, []
     if facts.sample is None or reader.name == CHUNKWISE:
         return None

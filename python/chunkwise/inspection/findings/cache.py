@@ -313,7 +313,7 @@ def _suited(subject: Subject, blocks: Sequence[Block], affected: Sequence[Reader
 
 
 def _concerned(subject: Subject, affected: Sequence[Reader]) -> list[Reader]:
-    """Give those who need a line, and this process, if it is one of the readers."""
+    """Return those who need a line, and this process, if it is one of the readers."""
     here = this_process()
     same = (each for each in subject.readers if each.cache_nbytes == here.cache_nbytes)
     return [*affected, *same]

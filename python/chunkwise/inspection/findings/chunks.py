@@ -180,7 +180,7 @@ def _unlimited_chunk_1(subject: Subject, chunks: ChunkFacts) -> Unspelled | None
         return None
     axis = max(steps, key=lambda i: shape[i])
     along = line(shape, axis)
-    asked = shape[axis] * subject.facts.itemsize
+    series = shape[axis] * subject.facts.itemsize
     decoded = _touched_nbytes(subject, along, chunks.shape)
     offered = offered_chunks(subject)
     after = _touched_nbytes(subject, along, offered)
@@ -193,7 +193,7 @@ def _unlimited_chunk_1(subject: Subject, chunks: ChunkFacts) -> Unspelled | None
     if offered[axis] == 1:  # elements too large to share a chunk
         return None
     steps_then = f", and one step through {then:,} instead of {now:,}" if then != now else ""
-    waste = max(_decoded_again(subject, chunks, along), decoded - asked)
+    waste = max(_decoded_again(subject, chunks, along), decoded - series)
     return Unspelled(
         code="unlimited-chunk-1",
         # Nobody said that series are read; but small chunks cost every reader.
@@ -203,7 +203,7 @@ def _unlimited_chunk_1(subject: Subject, chunks: ChunkFacts) -> Unspelled | None
         summary=(
             f"{_dimension(subject, axis)} can grow and is chunked at 1: no chunk "
             f"({format_size(chunks.nbytes)}) holds more than one of its {shape[axis]:,} steps. A "
-            f"series along it asks for {format_size(asked)} and goes through {shape[axis]:,} "
+            f"series along it asks for {format_size(series)} and goes through {shape[axis]:,} "
             f"chunks ({format_size(decoded)}); in chunks of {format_shape(offered)}, through "
             f"{fewer:,} ({format_size(after)}){steps_then}."
         ),
@@ -211,7 +211,7 @@ def _unlimited_chunk_1(subject: Subject, chunks: ChunkFacts) -> Unspelled | None
             "dimension": axis,
             "steps": shape[axis],
             "chunk_nbytes": chunks.nbytes,
-            "series_nbytes": asked,
+            "series_nbytes": series,
             "series_decoded_nbytes": decoded,
             "offered_chunks": format_shape(offered),
             "offered_count": fewer,
@@ -378,7 +378,7 @@ def _snug(subject: Subject, chunks: ChunkFacts) -> tuple[int, ...]:
 
 
 def _single_chunk(subject: Subject, chunks: ChunkFacts) -> Unspelled | None:
-    # Without filters, libhdf5 reads only the part of a large chunk that is asked for.
+    # Without filters, libhdf5 reads only the selected part of a large chunk.
     whole = chunks.grid == 1 and subject.facts.filters != "none"
     if not whole or _array_nbytes(subject) < SINGLE_CHUNK_NBYTES:
         return None

@@ -15,7 +15,7 @@ from chunkwise.model.layout import metadata_block
 from chunkwise.model.readability import FORMAT_OF_LOW, SMALLER_LOW
 from chunkwise.remedy.lines import follow_writer, gather_metadata, read_paged, saved_unclosed
 from chunkwise.remedy.records import Copy, Remedy
-from chunkwise.verdicts import Verdict
+from chunkwise.verdicts import FileVerdict
 from chunkwise.words import counted, format_seconds
 
 # A request to object storage, without the bytes: what users of public clouds see, from
@@ -80,7 +80,7 @@ def not_closed(facts: FileFacts) -> Iterator[Unspelled]:
         evidence={"flags": "+".join(flags), "unreadable_objects": unreadable},
         source="H5Fopen, H5Fstart_swmr_write; HDF5 file format specification, superblock 3",
         remedies=(follow_writer(facts.path), *copies) if swmr else copies,
-        verdict=Verdict.BUSY if facts.file_format.being_written else Verdict.LOOSE,
+        verdict=FileVerdict.BUSY if facts.file_format.being_written else FileVerdict.LOOSE,
     )
 
 
@@ -101,7 +101,7 @@ def early_end(facts: FileFacts) -> Iterator[Unspelled]:
         evidence={"stated_end": stated},
         source="H5Fopen; HDF5 file format specification, end of file address",
         remedies=(Copy(facts.path, by_us=True),),
-        verdict=Verdict.LOOSE,
+        verdict=FileVerdict.LOOSE,
     )
 
 

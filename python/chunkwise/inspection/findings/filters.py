@@ -24,7 +24,7 @@ from chunkwise.model.readability import program
 from chunkwise.model.readers import CHUNKWISE
 from chunkwise.remedy.records import Chunks, Copy, encoded_anew, natively, under_filters
 from chunkwise.remedy.tools import names
-from chunkwise.verdicts import Verdict
+from chunkwise.verdicts import FileVerdict
 from chunkwise.words import counted, format_seconds
 
 # Paper 004 counts its own 7% as not worth the decoding.
@@ -278,7 +278,7 @@ def filter_unavailable(subject: Subject) -> Iterator[Unspelled]:
             source="H5Zfilter_avail, H5PLget",
             remedies=(*found.remedies, *ours),
             waste_nbytes=facts.stored_nbytes if severity == "error" else 0,
-            verdict=Verdict.SOUND if means else Verdict.UNJUDGED,
+            verdict=FileVerdict.SOUND if means else FileVerdict.UNJUDGED,
         )
 
 

@@ -17,7 +17,7 @@ from chunkwise.names import printable
 from chunkwise.remedy.fix import Fix
 from chunkwise.remedy.lines import inspect_others, look_beside, look_for, put_beside, remove_link
 from chunkwise.remedy.records import Copy, Remedy
-from chunkwise.verdicts import Verdict, worst_verdict
+from chunkwise.verdicts import FileVerdict, worst_verdict
 
 # Beyond, their folders are shorter to name.
 _FEW_SOURCES: Final = 4
@@ -117,7 +117,7 @@ def unreadable_object(_: str, facts: ObjectFacts) -> Iterator[Unspelled]:
             f"HDF5 {h5py.version.hdf5_version} cannot open it: {printable(facts.reason or '')}. "
             + (
                 "Its bytes are wrong: what it holds is lost in this copy of the file."
-                if facts.verdict is Verdict.DAMAGED
+                if facts.verdict is FileVerdict.DAMAGED
                 else "That proves no damage: another version of HDF5 may read it."
             )
         ),
@@ -197,7 +197,7 @@ def dangling_link(file: str, facts: ObjectFacts) -> Iterator[Unspelled]:
         evidence={"target": facts.target or ""},
         source="H5Oexists_by_name",
         remedies=remedies,
-        verdict=Verdict.LOOSE,
+        verdict=FileVerdict.LOOSE,
     )
 
 

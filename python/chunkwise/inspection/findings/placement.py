@@ -47,13 +47,13 @@ def check_strided(subject: Subject) -> Iterator[Unspelled]:
     fetched = [n * min(stride, piece) for n, stride in zip(shape, strides, strict=True)]
     line_fetched = max(fetched)
     axis = fetched.index(line_fetched)
-    asked = shape[axis] * facts.itemsize
+    line_nbytes = shape[axis] * facts.itemsize
     array = math.prod(shape) * facts.itemsize
     if shape[axis] < MANY_PIECES or array < STRIDED_NBYTES:
         return
-    if line_fetched < STRIDED_AMPLIFICATION * asked:
+    if line_fetched < STRIDED_AMPLIFICATION * line_nbytes:
         return
-    lines = array // asked
+    lines = array // line_nbytes
     offered = offered_chunks(subject)
     yield Unspelled(
         code="strided-contiguous",
@@ -64,20 +64,20 @@ def check_strided(subject: Subject) -> Iterator[Unspelled]:
             f"If you read lines along dimension {axis}: stored in one piece, row after row, each "
             f"is gathered from "
             f"{shape[axis]:,} places, {format_size(strides[axis])} apart. For "
-            f"{format_size(asked)} the system reads {format_size(line_fetched)}; chunks of "
+            f"{format_size(line_nbytes)} the system reads {format_size(line_fetched)}; chunks of "
             f"{format_shape(offered)} serve lines along every dimension."
         ),
         evidence={
             "dimension": axis,
             "pieces": shape[axis],
             "stride_nbytes": strides[axis],
-            "line_nbytes": asked,
+            "line_nbytes": line_nbytes,
             "line_fetched_nbytes": line_fetched,
             "offered_chunks": format_shape(offered),
         },
         source=f"{NETCDF4}, section 4.1.2, Figure 7",
         remedies=other_chunks(subject, offered),
-        waste_nbytes=lines * (line_fetched - asked),
+        waste_nbytes=lines * (line_fetched - line_nbytes),
     )
 
 

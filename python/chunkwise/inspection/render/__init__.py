@@ -122,6 +122,6 @@ def _print_commands(facts: FileFacts, console: Console, tool: str | None) -> Non
 
 
 def _can_be_timed(dataset: DatasetFacts) -> bool:
-    """Tell whether there is an array that HDF5 can read here."""
+    """Return whether there is an array that HDF5 can read here."""
     unreadable = dataset.unavailable_filters or dataset.variable_length or dataset.unlisted
     return bool(dataset.shape) and 0 not in (dataset.shape or ()) and not unreadable

@@ -49,7 +49,7 @@ def print_format(facts: FileFacts, console: Console) -> None:
 
 
 def format_words(found: FormatFacts) -> str:
-    """Say what the superblock and the file's creation properties tell."""
+    """Say what the superblock and the file's creation properties state."""
     words = [
         f"format: superblock {found.superblock_version}, "
         f"read by HDF5 {found.oldest_reader} and later"
@@ -230,13 +230,13 @@ def print_tree(
 
 
 def _followed(objects: tuple[ObjectFacts, ...]) -> list[bool]:
-    """Tell of each object whether another one follows it in its group."""
+    """Say of each object whether another one follows it in its group."""
     followed = []
-    met = [False] * (_DEPTH_SHOWN + 1)
+    deeper = [False] * (_DEPTH_SHOWN + 1)
     for entry in reversed(objects):
         depth = _depth(entry)
-        followed.append(met[depth])
-        met[depth:] = [True] + [False] * (_DEPTH_SHOWN - depth)
+        followed.append(deeper[depth])
+        deeper[depth:] = [True] + [False] * (_DEPTH_SHOWN - depth)
     return followed[::-1]
 
 

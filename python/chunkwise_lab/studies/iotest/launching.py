@@ -99,7 +99,7 @@ def _compare(found: Sequence[tuple[Mapping[str, str], dict[str, Any]]]) -> None:
 
 
 def _start(ranks: int, plan: Mapping[str, Any], out: Path, folder: Path) -> None:
-    """Start a worker of so many ranks, which adds its records to a file."""
+    """Start a worker of this many ranks, which adds its records to a file."""
     with tempfile.TemporaryDirectory(prefix="iotest-", dir=folder) as name:
         noted = Path(name, "error")
         Path(name, "plan.json").write_text(json.dumps({**plan, "folder": name}), "utf-8")
@@ -126,7 +126,7 @@ def _last_words(ended: Ended) -> str:
 
 
 def under_launcher(ranks: int, command: Sequence[str], **how: Any) -> Ended:
-    """Start so many ranks of a program, and wait until they end."""
+    """Start this many ranks of a program, and wait until they end."""
     how |= {"environment": surroundings(ranks), "timeout_s": _LONGEST_S}
     return finished([*_launcher(ranks), *command], **how)
 
@@ -142,7 +142,7 @@ def surroundings(ranks: int) -> dict[str, str]:
 
 
 def _launcher(ranks: int) -> list[str]:
-    """Return the command that starts so many ranks, more than there are processors too."""
+    """Return the command that starts this many ranks, more than there are processors too."""
     program = _mpiexec()
     open_mpi = ["--oversubscribe", "--bind-to", "none"] if _is_open_mpi(program) else []
     return [program, *open_mpi, "-n", str(ranks)]

@@ -57,17 +57,17 @@ class Clock:
 
 
 def measure(
-    world: World, geometry: Geometry, told: Lists, values: Values, file: str, delay_s: float = 0.0
+    world: World, geometry: Geometry, lists: Lists, values: Values, file: str, delay_s: float = 0.0
 ) -> Clock:
     """Write, close, open again and read one combination, and compare all values."""
     clock = Clock()
     world.barrier()
     begun = perf_counter()
-    _passed(world, geometry, told, values, file, delay_s, clock, writing=True)
+    _passed(world, geometry, lists, values, file, delay_s, clock, writing=True)
     clock.write_phase = perf_counter() - begun - clock.values
     world.barrier()
     made_s, read_begun = clock.values, perf_counter()
-    _passed(world, geometry, told, values, file, delay_s, clock, writing=False)
+    _passed(world, geometry, lists, values, file, delay_s, clock, writing=False)
     clock.read_phase = perf_counter() - read_begun - (clock.values - made_s)
     world.barrier()
     clock.wall = perf_counter() - begun - clock.values
@@ -77,7 +77,7 @@ def measure(
 def _passed(
     world: World,
     geometry: Geometry,
-    told: Lists,
+    lists: Lists,
     values: Values,
     file: str,
     delay_s: float,
@@ -92,9 +92,9 @@ def _passed(
     block, once = geometry.block, (1,) * len(geometry.block)
     begun = perf_counter()
     if writing:
-        opened = h5f.create(file.encode(), h5f.ACC_TRUNC, fapl=told.access)
+        opened = h5f.create(file.encode(), h5f.ACC_TRUNC, fapl=lists.access)
     else:
-        opened = h5f.open(file.encode(), h5f.ACC_RDONLY, fapl=told.access)
+        opened = h5f.open(file.encode(), h5f.ACC_RDONLY, fapl=lists.access)
     # Of reading, the file and its datasets are opened outside of `creat`.
     making_s = perf_counter() - begun
     dataset: Any = None
@@ -107,7 +107,7 @@ def _passed(
                 now = perf_counter()
                 if writing and one.new:
                     dataset = h5d.create(
-                        opened, name, double, whole, dcpl=told.creation, lcpl=told.links
+                        opened, name, double, whole, dcpl=lists.creation, lcpl=lists.links
                     )
                 else:
                     dataset = h5d.open(opened, name)
@@ -122,7 +122,7 @@ def _passed(
             whole.select_hyperslab(one.start, once, block=block)
             selected = perf_counter()
             (dataset.write if writing else dataset.read)(
-                memory, whole, tile, double, told.transfer
+                memory, whole, tile, double, lists.transfer
             )
             done = perf_counter()
             clock.values += filled - now

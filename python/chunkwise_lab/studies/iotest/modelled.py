@@ -82,7 +82,7 @@ def _explained(rows: Sequence[Row]) -> list[_Series]:
     """Return the series with oversubscribed rows, whose other rows the model gives."""
     groups: dict[tuple[tuple[str, str], ...], list[Row]] = {}
     for row in rows:
-        if "ranks" in row.point and "oversubscribed" in row.point and _told(row):
+        if "ranks" in row.point and "oversubscribed" in row.point and _records(row):
             names = ("ranks", "oversubscribed")
             rest = tuple((k, v) for k, v in row.point.items() if k not in names)
             groups.setdefault(rest, []).append(row)
@@ -106,7 +106,7 @@ def _values(series: _Series) -> list[Modelled]:
         point = {**row.point, "oversubscribed": "no"}
         seconds = _seconds(series, row)
         found.append(Modelled(point, "total_s", seconds))
-        if any("efficiency" in record for record in _told(row)):
+        if any("efficiency" in record for record in _records(row)):
             found.append(Modelled(point, "efficiency", 100 * base / seconds))
     return found
 
@@ -115,12 +115,12 @@ def _crowded(row: Row) -> bool:
     return row.point["oversubscribed"] == "yes"
 
 
-def _told(row: Row) -> list[dict[str, Any]]:
+def _records(row: Row) -> list[dict[str, Any]]:
     return [one for one in row.records if all(one.get(name) for name in _NEEDED)]
 
 
 def _middle(row: Row, name: str) -> float:
-    return spread([float(one[name]) for one in _told(row)]).median
+    return spread([float(one[name]) for one in _records(row)]).median
 
 
 def _seconds(series: _Series, row: Row, n_cores: int | None = None) -> float:
@@ -129,7 +129,7 @@ def _seconds(series: _Series, row: Row, n_cores: int | None = None) -> float:
 
 
 def _job(row: Row) -> Job:
-    ranks, nbytes = int(row.point["ranks"]), int(_told(row)[0]["selected_nbytes"])
+    ranks, nbytes = int(row.point["ranks"]), int(_records(row)[0]["selected_nbytes"])
     # Each rank has something to encode; how many chunks that is makes no difference.
     return Job(nbytes=nbytes, chunk_nbytes=max(1, nbytes // ranks), n_ranks=ranks, verify=False)
 

@@ -103,7 +103,7 @@ class Walked:
 def walk(
     world: World, settings: Settings, only: Sequence[str] = (), progress: Progress | None = None
 ) -> Walked:
-    """Measure all combinations that are asked for; every rank calls it (collective)."""
+    """Measure all requested combinations; every rank calls it (collective)."""
     settings = settings.on(world.size)
     found = chosen(settings, world.size, only)
     files = [_file(settings, one) for one in found]
@@ -135,8 +135,8 @@ def once(
     """Measure one combination; the row is rank 0's alone (collective)."""
     geometry = Geometry(settings, one)
     try:
-        told = lists(geometry, settings.filters, world.comm)
-        clock = measure(world, geometry, told, values, file, settings.delay_s)
+        property_lists = lists(geometry, settings.filters, world.comm)
+        clock = measure(world, geometry, property_lists, values, file, settings.delay_s)
     except ChunkwiseError:
         raise
     except (OSError, RuntimeError, ValueError) as wrong:
@@ -147,7 +147,7 @@ def once(
     clocks = world.gather(clock)
     if world.rank:
         return None
-    filters = str(told.filters)
+    filters = str(property_lists.filters)
     return table.row(one, filters, clocks, Path(file).stat().st_size, settings.nbytes)
 
 
@@ -156,7 +156,7 @@ def _file(settings: Settings, one: Combination) -> str:
 
 
 def _look(settings: Settings, found: Sequence[Combination], files: Sequence[str]) -> int:
-    """Look at what is there on rank 0, and tell how many combinations are done."""
+    """Look at what is there on rank 0, and return how many combinations are done."""
     for file in files:
         if os.path.lexists(file):
             raise AlreadyExistsError(

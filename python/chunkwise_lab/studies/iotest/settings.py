@@ -49,7 +49,7 @@ class Settings:
     filters: Pipeline = field(default_factory=Pipeline)
 
     def on(self, ranks: int) -> Settings:
-        """Complete the grid for so many ranks, and check everything."""
+        """Complete the grid for this many ranks, and check everything."""
         for name, least in _LEAST.items():
             if (value := getattr(self, name)) is not None and value < least:
                 raise UsageError(f"{name.replace('_', '-')} = {value}: at least {least} is needed")

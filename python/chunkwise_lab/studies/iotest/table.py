@@ -1,7 +1,7 @@
 """How is a walk written down, so that it can be compared with one of hdf5-iotest's?
 
 Its CSV file has the same columns, in the same order, with the same names (one of which begins
-with a blank).  If filters are asked for, there are more columns at the end.
+with a blank).  If filters are requested, there are more columns at the end.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _named(one: Row) -> dict[str, float]:
 
 
 def done(text: str, settings: Settings, combinations: Sequence[Combination]) -> int:
-    """Tell how many combinations a CSV file has, to go on after them."""
+    """Return how many combinations a CSV file has, to go on after them."""
     lines = text.split("\n")[:-1]
     if not lines:
         return 0

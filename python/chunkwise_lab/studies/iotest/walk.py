@@ -83,7 +83,7 @@ def combinations(settings: Settings, ranks: int) -> Iterator[Combination]:
 
 
 def chosen(settings: Settings, ranks: int, only: Sequence[str] = ()) -> list[Combination]:
-    """Return the combinations that are asked for, with their numbers in the whole walk."""
+    """Return the requested combinations, with their numbers in the whole walk."""
     found = list(combinations(settings, ranks))
     wanted: dict[str, set[str]] = {}
     for text in only:

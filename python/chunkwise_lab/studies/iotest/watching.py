@@ -14,14 +14,14 @@ _LEAST_S: Final = 1.0
 
 
 class Watch:
-    """The machine of rank 0, since it was last asked about."""
+    """The machine of rank 0, since it was last read."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._since = self._look()
 
     def others_share(self) -> float | None:
-        """Return the share of others, on rank 0; None if it is too early to tell (collective)."""
+        """Return the share of others, on rank 0; None if it is too early to say (collective)."""
         now = self._look()
         if now is None or self._since is None:
             return None
@@ -33,7 +33,7 @@ class Watch:
         return share.of_others
 
     @property
-    def tells(self) -> bool:
+    def notices(self) -> bool:
         """Whether this process will ever get an answer."""
         return self._since is not None
 

@@ -52,7 +52,7 @@ def creation(world: World, settings: Mapping[str, Any], folder: Path) -> Ways:
     of one, ``filters`` the chains, ``allocations`` when chunks get their space (where that is
     said, points have ``allocation``).  Where ``cells`` is given, z, y and x of the part of a grid
     that each rank computes, each chunk holds as many of ``steps`` as ``buffered`` says: a rank
-    keeps so many, and writes them at once.
+    keeps this many, and writes them at once.
 
     Records have ``total_s``; of it ``made_s``, until all ranks can write; ``elapsed_s``, in
     the writes, of ``selected_nbytes``; and the file's bytes, ``empty_nbytes`` when rank 0
@@ -329,7 +329,7 @@ def _boxes(call: Any, dataset: Any, shape: tuple[int, ...]) -> Callable[..., Non
 
 
 def _cached(nbytes: int) -> Any:
-    """Return how one process opens a file with a chunk cache of so many bytes."""
+    """Return how one process opens a file with a chunk cache of this many bytes."""
     how = access(_POSIX, None)
     how.set_cache(0, 521, nbytes, 0.75)
     return how
@@ -413,7 +413,7 @@ def walks(world: World, settings: Mapping[str, Any], folder: Path) -> Ways:
     for text in settings.get("filters", ("none",)):
         one_of = replace(whole, filters=Pipeline.parse(text))
         for one in chosen(one_of, world.size, _present(settings.get("where", ()), world.size)):
-            # Of the dataset, where other labels tell how many ranks there are.
+            # Of the dataset, where other labels say how many ranks there are.
             point = {"dataset-rank" if k == "rank" else k: v for k, v in one.point().items()}
             point["filter"] = str(text)
             # A single process by MPI-IO does what several do collectively.
@@ -479,20 +479,20 @@ class _Records:
         """Take a record (collective)."""
         self._waiting.append((point, record))
         share = self._watch.others_share()
-        if share is not None or not self._watch.tells:
+        if share is not None or not self._watch.notices:
             self.write(share)
 
     def write(self, share: float | None) -> None:
         """Write what waits, with the share of others."""
         if self._rank == 0:
             for point, record in self._waiting:
-                told = {} if share is None else {"others_share": share}
-                self._file.write(json.dumps([point, {**record, **told}]) + "\n")
+                load = {} if share is None else {"others_share": share}
+                self._file.write(json.dumps([point, {**record, **load}]) + "\n")
             self._file.flush()
         self._waiting.clear()
 
 
-def _told(error: BaseException) -> tuple[str, int] | None:
+def _exit_message(error: BaseException) -> tuple[str, int] | None:
     """Note the first error where the study looks: the launcher prints words of its own."""
     if not isinstance(error, ChunkwiseError):
         return None
@@ -506,4 +506,4 @@ def _told(error: BaseException) -> tuple[str, int] | None:
 
 
 if __name__ == "__main__":
-    as_one_program(lambda: work(*sys.argv[1:]), _told)
+    as_one_program(lambda: work(*sys.argv[1:]), _exit_message)

@@ -1,4 +1,4 @@
-//! What does the environment say: of memory, and of what is to be told at the end?
+//! What does the environment say: of memory, and of what is reported at the end?
 //!
 //! `chunkwise run` sets the variables, after it has looked at them; a batch script may do so, too.
 //! Threads the engine looks up by itself.
@@ -51,13 +51,13 @@ pub fn write() -> bool {
     said(&WANTED, "CHUNKWISE_WRITE") != Some("0")
 }
 
-/// Chunks of so many bytes or fewer are read by libhdf5, a few at a time: tests ask for smaller ones.
+/// Chunks of this many bytes or fewer are read by libhdf5, a few at a time: tests read smaller ones.
 pub fn least_read() -> Option<u64> {
     static WANTED: OnceLock<Option<String>> = OnceLock::new();
     said(&WANTED, "CHUNKWISE_READ_LEAST").and_then(nbytes).map(|n| n as u64)
 }
 
-/// Fewer bytes than this are written by libhdf5: tests ask for less than is worth it.
+/// Fewer bytes than this are written by libhdf5: tests write less than is worth it.
 pub fn least_write() -> Option<u64> {
     static WANTED: OnceLock<Option<String>> = OnceLock::new();
     said(&WANTED, "CHUNKWISE_WRITE_LEAST").and_then(nbytes).map(|n| n as u64)
@@ -68,8 +68,8 @@ pub fn look() {
     let _ = (report(), trace(), observe_only(), write(), least_read(), least_write());
 }
 
-/// Whether anything is to be told of what is read.
-pub fn tell() -> bool {
+/// Whether anything that is read is reported.
+pub fn is_reporting() -> bool {
     report().is_some() || trace().is_some()
 }
 

@@ -13,14 +13,14 @@ const WHOLE_NBYTES: u64 = 1 << 19;
 const PART_NBYTES: u64 = 16 << 10;
 /// No more bytes than this do most structures take.
 const USUAL_NBYTES: u64 = 4 << 10;
-/// So many parts are kept, of a file that is here, and of one that is far away.
+/// This many parts are kept, of a file that is here, and of one that is far away.
 const MOST_PARTS: usize = 1 << 8;
 const MOST_FAR_PARTS: usize = 1 << 10;
 /// So often are parts fetched together; what is still missing is read as it is needed.
 const MOST_ROUNDS: usize = 16;
 
 /// A file's bytes.
-pub(crate) struct Stored {
+pub(crate) struct CachedBytes {
     storage: Arc<dyn Storage>,
     nbytes: u64,
     is_far: bool,
@@ -30,7 +30,7 @@ pub(crate) struct Stored {
     missed: Mutex<Option<(ThreadId, BTreeSet<u64>)>>,
 }
 
-impl Stored {
+impl CachedBytes {
     pub(crate) fn new(storage: Arc<dyn Storage>) -> Result<Self, String> {
         let (nbytes, is_far) = (storage.end(), storage.cost().is_remote());
         let whole = match nbytes <= WHOLE_NBYTES && !is_far {
@@ -76,7 +76,7 @@ impl Stored {
         }
     }
 
-    /// Have parts come together; what is wrong is told when they are read.
+    /// Have parts come together; what is wrong is reported when they are read.
     fn fetch(&self, parts: &BTreeSet<u64>) {
         let ranges: Vec<_> =
             parts.iter().map(|&part| (part * PART_NBYTES, self.len_of(part))).collect();
@@ -136,7 +136,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Bytes for Stored {
+impl Bytes for CachedBytes {
     fn read(&self, position: u64, nbytes: usize) -> Result<Cow<'_, [u8]>, String> {
         match &self.whole {
             Some(whole) => whole.read(position, nbytes),

@@ -22,22 +22,22 @@ _SMALLEST: Final = ("shuffle+deflate:9",)
 _PLUGINS: Final = ("bitshuffle:lz4", "shuffle+zstd:1", "shuffle+lz4", "shuffle+zstd:9")
 # Zarr's readers read HDF5 by references that kerchunk makes.
 _ALSO_CALLED: Final = {"zarr": "kerchunk"}
-# By how much a file may grow with the balanced objective: little for what nobody said is read.
+# By how much a file may grow with the balanced objective: less if no access pattern is stated.
 # Chunks of one map or one line each may need a fifth more, and be read in a tenth of the time.
 _GROWTH: Final = 0.10
 _STATED_GROWTH: Final = 0.50
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What was asked for, checked."""
+class Goal:
+    """What the advice aims at, and for whom, checked."""
 
     objective: Objective  # What the choice minimizes
     reader: Reader  # For whom: whose cache
     reader_name: str  # As `bench` calls it
     title: str  # The reader, in words
     # Who must be able to read what is chosen: a name of `readability.PROGRAM_NAMES`; None for
-    # whoever reads what every libhdf5 reads.
+    # all programs that read what every libhdf5 reads.
     program: str | None = None
 
     @property
@@ -47,7 +47,7 @@ class Wishes:
 
     @property
     def is_usual(self) -> bool:
-        """Whether nothing was asked for that `inspect` is not asked for."""
+        """Whether it aims at what `inspect` aims at."""
         return self.objective == "balanced" and self.program is None
 
     def most_nbytes(self, compressed_nbytes: float, *, stated: bool) -> int | None:
@@ -62,38 +62,38 @@ def growth(*, stated: bool) -> float:
     return _STATED_GROWTH if stated else _GROWTH
 
 
-def read(objective: str, reader_name: str | None) -> Wishes:
-    """Check what was asked for."""
+def read(objective: str, reader_name: str | None) -> Goal:
+    """Check the objective and the reader."""
     reader_name = _ALSO_CALLED.get(reader_name or "", reader_name)
     if objective not in OBJECTIVES:
         raise UsageError(f"no objective is called '{objective}'{offered(objective, OBJECTIVES)}")
     who = this_process() if reader_name is None else reader(reader_name)
     named = CHUNKWISE if reader_name == CHUNKWISE else "libhdf5"
-    return Wishes(cast("Objective", objective), who, named, who.title, reader_name)
+    return Goal(cast("Objective", objective), who, named, who.title, reader_name)
 
 
-def pipelines(wishes: Wishes, present: Layout | None, itemsize: int) -> list[str]:
+def pipelines(goal: Goal, present: Layout | None, itemsize: int) -> list[str]:
     """List the filters that may be chosen, the most wanted first; the present ones among them."""
     # Those that every libhdf5 reads; others only for chunkwise, or where the dataset has such a
-    # filter already, so that whoever reads it has the plugin.
+    # filter already, so that its readers have the plugin.
     found = [present.filters] if present is not None and present.chunks is not None else []
     if found and not isinstance(same := carried(Pipeline.parse(found[0])), str):
         found.append(str(same))
     wanted = [*_UNIVERSAL]
-    if wishes.objective == "size":
+    if goal.objective == "size":
         wanted[:0] = _SMALLEST
-    if plugins_may_be_used(wishes, present):
+    if plugins_may_be_used(goal, present):
         wanted += _PLUGINS
     if itemsize == 1:
         # There is nothing to shuffle.
         wanted = [_without_shuffle(text) for text in wanted]
     checked = present is not None and "fletcher32" in names(present.filters)
     for text in wanted:
-        # A checksum that somebody asked for stays.
+        # The checksum of the dataset stays.
         filters = text
         if checked:
             filters = "fletcher32" if text == "none" else f"{text}+fletcher32"
-        if all(map(can_encode, names(filters))) and _is_read_by(filters, wishes.program):
+        if all(map(can_encode, names(filters))) and _is_read_by(filters, goal.program):
             found.append(str(Pipeline.parse(filters)))
     return list(dict.fromkeys(found))
 
@@ -105,9 +105,9 @@ def barred(present: Layout) -> frozenset[str]:
     return frozenset() if carried(own) == own else frozenset((present.filters,))
 
 
-def plugins_may_be_used(wishes: Wishes, present: Layout | None) -> bool:
+def plugins_may_be_used(goal: Goal, present: Layout | None) -> bool:
     """Whether filters that come as plugins may be chosen."""
-    if wishes.reader_name == CHUNKWISE:
+    if goal.reader_name == CHUNKWISE:
         return True
     return present is not None and not names(present.filters) <= {*H5REPACK_FILTERS, "lzf"}
 
