@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -301,7 +302,8 @@ def test_the_page_before_there_is_a_file() -> None:
     words = "--shape 120x400x600 --type f4 --access line:0 --for libhdf5-1.14"
     answer, choices, _ = run(*words.split()).stdout.partition("the choices there are")
     assert choices
-    assert_golden("advise", steady(answer))
+    # The machine's speed decides on the level.
+    assert_golden("advise", steady(re.sub(r"deflate:\d", "deflate:N", answer)))
 
 
 def test_mistakes_are_one_line(odd: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,7 +99,7 @@ def _read(text: str) -> StatedPattern:
     if spec.startswith("cells:"):
         return StatedPattern(text, name or spec, _cells(spec))
     what, at, order = spec.partition("@")
-    found = StatedPattern(text, name or what, _selection(what, text))
+    found = StatedPattern(text, name or spec, _selection(what, text))
     return _ordered(found, order) if at else found
 
 
@@ -188,8 +188,6 @@ def _block(what: str) -> Block:
 
 def _ordered(found: StatedPattern, order: str) -> StatedPattern:
     """Give a walk another order."""
-    if "@" not in found.name and "=" not in found.text:
-        found = replace(found, name=f"{found.name}@{order}")
     random = _RANDOM.fullmatch(order)
     if random is not None:
         return replace(found, seed=int(random[1] or 0))
