@@ -50,7 +50,7 @@ Index: TypeAlias = tuple[int | slice, ...]
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """What a pattern is taken for."""
+    """The dataset for which a pattern is taken."""
 
     shape: tuple[int, ...]
     itemsize: int
@@ -141,7 +141,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """So many blocks at random places; None is one index of the slowest dimension."""
+    """Blocks at random places; None is one index of the slowest dimension."""
 
     number: int
     block: Block | None
@@ -156,7 +156,7 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Elements:
-    """So many single elements at random places."""
+    """Single elements at random places."""
 
     number: int
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A piece comes into the map when it is first touched, which takes as long as so many positioned reads.
+/// A piece comes into the map when it is first touched, which takes as long as this many positioned reads.
 const RUNS_A_PIECE: u64 = 8;
 const PIECE_NBYTES: u64 = 64 << 10;
 
@@ -16,12 +16,12 @@ pub(crate) struct ShortRuns {
 }
 
 impl ShortRuns {
-    /// None of a dataset of so many bytes.
+    /// None yet, of a dataset of this many bytes.
     pub fn new(nbytes: u64) -> Self {
         Self { pieces: nbytes / PIECE_NBYTES, runs: AtomicU64::new(0) }
     }
 
-    /// Whether runs that begin so many bytes apart lie in different pieces.
+    /// Whether runs that begin this many bytes apart lie in different pieces.
     pub fn are_far_apart(nbytes: u64) -> bool {
         nbytes >= PIECE_NBYTES
     }
