@@ -92,11 +92,11 @@ def test_what_is_no_machine_is_refused(change: dict[str, object]) -> None:
 
 
 def test_the_terms_are_those_of_the_rates() -> None:
-    found = Traffic(2, 3, 5, 1, 0, 7, 11, 13, 1, 0, 8192, 17, 19, 23, 29, 4096, 31, 37, 41)
+    found = Traffic(2, 3, 5, 1, 0, 7, 11, 13, 1, 0, 8192, 17, 19, 23, 29, 4096, 31, 37, 41, 43)
     assert len(terms(found, 10.0)) == len(RATES)
-    assert terms(found, 10.0) == (1, 2, 3, 0, 6, 0, 7, 11, 91, 19, 8192, 17, 1, 37, 41)
+    assert terms(found, 10.0) == (1, 2, 3, 0, 6, 0, 7, 37, 91, 19, 8192, 17, 1, 41, 43)
     pieces = Traffic(2, 3, 0, 0, 5, 0, 11, 13, 1, 1, 4, pieces_nbytes=31)
-    assert terms(pieces, 10.0) == (1, 2, 3, 0, 0, 6, 0, 11, 31, 0, 4, 0, 0, 0, 0)
+    assert terms(pieces, 10.0) == (1, 2, 3, 0, 0, 6, 0, 0, 31, 0, 4, 0, 0, 0, 0)
 
 
 def test_of_a_local_file_what_lies_in_a_row_is_one_request() -> None:

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import mmap
 import os
 import platform
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import astuple
+from io import FileIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,12 +34,12 @@ from chunkwise.memory import free_nbytes
 from chunkwise.model.cost import Shape, Stored
 from chunkwise.model.fitting import fitted
 from chunkwise.model.readers import CHUNKWISE, UNCACHED, Reader, reader, this_process
-from chunkwise.model.seconds import Machine, Rates, Storage, terms
-from chunkwise.model.traffic import Pattern, traffic
+from chunkwise.model.seconds import PAGE_NBYTES, Machine, Rates, Storage, terms
+from chunkwise.model.traffic import HUGE_NBYTES, Pattern, traffic
 from chunkwise.patterns.stated import hyperslabs
 from chunkwise.trials import pagecache
 
-VERSION: Final = 10
+VERSION: Final = 11
 LIBHDF5: Final = "libhdf5"
 # Size of the scratch dataset: walks over it are whole, and short.
 _SHAPE: Final = (128, 2048)
@@ -45,7 +48,7 @@ _BLOCKS: Final = ((1, 2048), (128, 1), (16, 64), (8, 128))
 # A dataset larger than any processor's cache: it shows what bytes cost.
 _LARGE_SHAPE: Final = (2048, 16384)
 _LARGE_CHUNKS: Final = ((512, 512), (64, 16384))
-_LARGE_BLOCKS: Final = ((64, 16384), (1024, 16384), (2048, 512))
+_LARGE_BLOCKS: Final = ((64, 16384), (1024, 16384), (2048, 512), _LARGE_SHAPE)
 # At random places of it: what is far apart in memory shows there.
 _LARGE_RANDOM: Final = (((2048, 1), 20), ((64, 64), 100))
 # chunkwise, which reads no chunk whole that has no filter, is so much faster there; and fewer
@@ -256,9 +259,9 @@ def _reading(path: Path, name: str, who: Reader, patience: float) -> list[_Row]:
     union = Pattern("", _SHAPE, operations=20, selections=parts, flat=True)
     for chunks in _CHUNKS[:3]:
         add(union, walk, chunks, filtered=name == CHUNKWISE)
-    for chunks in _LARGE_CHUNKS:
+    for place in (*_LARGE_CHUNKS, None):
         for block in _LARGE_BLOCKS:
-            add(Pattern("", block), _native.Walk(_LARGE_SHAPE, block), chunks, large=True)
+            add(Pattern("", block), _native.Walk(_LARGE_SHAPE, block), place, large=True)
             rows += rows[-1:] * (_LARGE_WEIGHT - 1)
     for block, few in _LARGE_RANDOM:
         number = few * _MORE if name == CHUNKWISE else few
@@ -266,7 +269,27 @@ def _reading(path: Path, name: str, who: Reader, patience: float) -> list[_Row]:
         walk = _native.Walk(_LARGE_SHAPE, block, None, 0, number)
         for place in (*_LARGE_CHUNKS, None):
             add(pattern, walk, place, large=True)
-    return rows
+    # chunkwise has memory touched ahead, by several threads.
+    return rows if name == CHUNKWISE else rows + [_fresh_pages(path)] * _LARGE_WEIGHT
+
+
+def _fresh_pages(path: Path) -> _Row:
+    """Measure what it costs to fill small pages of memory for the first time."""
+    times = []
+    with path.open("rb", buffering=0) as file:
+        for _ in range(_REPEATS):
+            memory = mmap.mmap(-1, HUGE_NBYTES, access=mmap.ACCESS_COPY)
+            first, again = (_filled_s(file, memory) for _ in range(2))
+            times.append(first - again)
+    counts = Rates(fresh_s=HUGE_NBYTES, page_s=HUGE_NBYTES / PAGE_NBYTES)
+    return astuple(counts), max(1e-7, min(times))
+
+
+def _filled_s(file: FileIO, memory: mmap.mmap) -> float:
+    file.seek(0)
+    begun = time.perf_counter()
+    file.readinto(memory)
+    return time.perf_counter() - begun
 
 
 def _read_s(path: Path, dataset: str, name: str, walk: _native.Walk, **cache: int) -> float:

@@ -31,7 +31,7 @@ class Rates:
     load_s: float = 0.0  # Seconds to find, fetch and keep a chunk, besides its bytes
     piece_s: float = 0.0  # Seconds for a run of bytes that is read by itself, without a chunk
     run_s: float = 0.0  # Seconds for each run that is copied
-    copy_s: float = 0.0  # Seconds a byte of the selection
+    copy_s: float = 0.0  # Seconds a byte that is copied between a chunk and the selection
     fetch_s: float = 0.0  # Seconds a stored byte that is read or written
     index_s: float = 0.0  # Seconds a chunk of the dataset, to learn where all are
     fresh_s: float = 0.0  # Seconds a byte of memory that is touched for the first time
@@ -43,6 +43,8 @@ class Rates:
     strip_s: float = 0.0  # Seconds for each group of runs at equal distances
 
 
+# Of small pages of memory.
+PAGE_NBYTES: Final = 4096
 RATES: Final = tuple(one.name for one in fields(Rates))
 
 
@@ -167,18 +169,17 @@ def terms(found: Traffic, chunk_stored_nbytes: float) -> tuple[float, ...]:
         found.loads + found.partial,
         found.pieces + found.sieves,
         found.runs,
-        found.selected_nbytes,
+        found.copied_nbytes,
         fetched,
         found.indexed,
         found.fresh_nbytes,
         found.irregular,
-        found.small_nbytes / _PAGE_NBYTES,
+        found.small_nbytes / PAGE_NBYTES,
         found.far,
         found.strips,
     )
 
 
-_PAGE_NBYTES: Final = 4096
 # Terms that several threads share: loads, and the bytes that they fetch.
 _SHARED: Final = frozenset({"load_s", "fetch_s"})
 # The part of a walk to which each rate belongs, in words.

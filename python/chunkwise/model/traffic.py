@@ -37,8 +37,12 @@ READ_AHEAD_NBYTES: Final = 128 << 10
 # Memory of this many bytes is the system's again when it is freed, and fresh when it is allocated
 # again (the most that glibc's M_MMAP_THRESHOLD grows to).
 GIVEN_BACK_NBYTES: Final = 32 << 20
-# Buffers from this size on come in huge pages, where there are such.
+# Buffers from this size on come in huge pages, where there are such: NumPy asks for them, and so
+# does chunkwise for its chunks.  libhdf5 does not.
 HUGE_NBYTES: Final = 4 << 20
+# Chunks of libhdf5 from this size on are first mapped one by one.  When such a one is freed, glibc
+# takes the next ones of that size from its heap (M_MMAP_THRESHOLD): as many are fresh once more.
+MAPPED_NBYTES: Final = (1 << 20) + 1
 # Runs that are so far apart are not fetched ahead by processors, whose caches hold about so much.
 _FAR_NBYTES: Final = 512
 _NEAR_NBYTES: Final = 4 << 20
@@ -109,6 +113,9 @@ class Traffic:
     small_nbytes: float = 0.0
     # Bytes that are read or written piece by piece, or through the sieve buffer.
     pieces_nbytes: float = 0.0
+    # Bytes of the selection that are copied out of chunks or the sieve buffer, or into them: what
+    # comes straight from the file is in its place at once.
+    copied_nbytes: float = 0.0
     # Pieces and runs that no processor's cache holds, each far from the one before.
     far: float = 0.0
     # Of chunkwise: groups of runs that lie at equal distances, in a chunk and in memory.
@@ -191,7 +198,13 @@ def contiguous_traffic(shape: Shape, itemsize: int, pattern: Pattern, reader: Re
     sieves = _sieves(whole, pattern, found, length, distance)
     nbytes = max(found.selected_nbytes, sieves * SIEVE_NBYTES)
     return replace(
-        found, pieces=0.0, runs=found.pieces, sieves=sieves, pieces_nbytes=nbytes, far=0.0
+        found,
+        pieces=0.0,
+        runs=found.pieces,
+        sieves=sieves,
+        pieces_nbytes=nbytes,
+        copied_nbytes=found.selected_nbytes if length < SIEVE_NBYTES else 0.0,
+        far=0.0,
     )
 
 
@@ -333,6 +346,7 @@ def _completed(
     ours = reader.name == CHUNKWISE
     runs, strips = (touches * one for one in copied)
     pieces = pieces_nbytes = partial = 0.0
+    copied_nbytes = selected
     if pattern.writes:
         # A chunk that is stored before it is full is read back, decoded and encoded again.
         partial = max(0.0, loads - min(touches, distinct))
@@ -341,10 +355,10 @@ def _completed(
             # straight to the file.
             first = min(1.0, distinct / max(1.0, touches))
             pieces, runs, loads, partial = runs * (1 - first), runs * first, distinct, 0.0
-            pieces_nbytes = selected * (1 - first)
+            pieces_nbytes, copied_nbytes = selected * (1 - first), selected * first
     elif not stored.filtered and (ours or stored.is_read_in_pieces(reader)):
         # Each run straight from the file: chunkwise keeps no chunk that is stored as it is.
-        pieces, runs, loads, pieces_nbytes = runs, 0.0, 0.0, selected
+        pieces, runs, loads, pieces_nbytes, copied_nbytes = runs, 0.0, 0.0, selected, 0.0
         if ours and pattern.selections is None:
             # Out of the map of the file, in lines of memory.
             length, apart = _stride(stored, pattern.block, stored.chunks)
@@ -366,6 +380,7 @@ def _completed(
         fresh_nbytes=fresh,
         small_nbytes=small,
         pieces_nbytes=pieces_nbytes,
+        copied_nbytes=copied_nbytes,
         far=_far(
             stored,
             pattern,
@@ -418,14 +433,17 @@ def _fresh_nbytes(
     # The call's own, and those of chunks: as many as are kept, or are under work at a time.
     mine = 0 if pattern.writes else math.prod(pattern.block) * stored.itemsize
     each = stored.chunk_nbytes
-    kept = float(max(each, reader.cache_nbytes))
-    if reader.name == CHUNKWISE and pattern.writes:
-        kept = each * _UNDER_WORK
+    ours = reader.name == CHUNKWISE
+    if ours:
+        kept = float(each * _UNDER_WORK if pattern.writes else max(each, reader.cache_nbytes))
+    else:
+        # A chunk leaves the cache when the next one is there.
+        kept = (reader.cache_nbytes // max(1, each) + 1) * each * (1 + (each >= MAPPED_NBYTES))
     if each >= GIVEN_BACK_NBYTES and each > reader.cache_nbytes:
         kept = loads * each
     chunks = min(loads * each, kept)
-    small = sum(float(n) for n, size in ((mine, mine), (chunks, each)) if size < HUGE_NBYTES)
-    return mine + chunks, small
+    small = (mine if mine < HUGE_NBYTES else 0) + (0 if ours and each >= HUGE_NBYTES else chunks)
+    return mine + chunks, float(small)
 
 
 def _along(stored: Stored, block: Sequence[int]) -> list[tuple[int, int, int]]:

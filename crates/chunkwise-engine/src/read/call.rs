@@ -156,7 +156,11 @@ impl Dataset {
             let nbytes = out.len();
             let reading = Reading { dataset: self, read, nbytes, cancelled, once, fields, map };
             let tasks = Tasks::new(self, plan, out, size);
-            if alone && !far { reading.alone(tasks) } else { reading.shared(tasks) }
+            if alone && !far {
+                return reading.alone(tasks);
+            }
+            let gain = reading.threads_that_gain(&tasks);
+            reading.shared(tasks, gain)
         })
     }
 
@@ -193,11 +197,13 @@ impl Reading<'_> {
         if !far && (plan.len() < 2 || dataset.work_nbytes(plan) < PARALLEL_NBYTES) {
             return self.alone(tasks);
         }
-        if !far && self.threads_that_gain(&tasks) == 1 {
+        // Asked once: to ask whether bytes are at hand makes the system read ahead there.
+        let gain = self.threads_that_gain(&tasks);
+        if !far && gain == 1 {
             return self.alone(tasks);
         }
         if self.nbytes as u64 >= SMALL_NBYTES || plan.len() > SMALL_CHUNKS {
-            return self.shared(tasks);
+            return self.shared(tasks, gain);
         }
         // A small read of chunks that are mostly cached is over before another thread
         // wakes: only what has to be decoded is worth sharing.
@@ -205,7 +211,7 @@ impl Reading<'_> {
         match left.len() {
             0 => Ok(()),
             1 if !far => self.alone(left),
-            _ => self.shared(left),
+            _ => self.shared(left, gain),
         }
     }
 }

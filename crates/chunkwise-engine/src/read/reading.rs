@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use crate::cache_entry::ChunkKey;
 use crate::crew::{Pieces, share};
-use crate::dataset::Placement;
+use crate::dataset::{Layout, Placement};
 use crate::memory::{most_threads, work_nbytes};
 use crate::process::{ProcessState, thread_count};
 use crate::profile::{Phase, timed};
@@ -29,6 +29,11 @@ use crate::{ChunkRecord, Dataset, OnePass, ReadError, Storage};
 /// From so many bytes on, several threads work on a chunk, or a part of it: less takes as long as
 /// they take to come.
 pub(crate) const SHARED_NBYTES: u64 = 1 << 20;
+
+/// Where contiguous data is at hand, a thread fills huge pages of the result by itself.  From a
+/// disk, threads take small slabs, so that together they read the file from its beginning to its
+/// end: for such readers systems read ahead.
+const SLABS_TOGETHER: u64 = 8;
 
 /// A task, and the chunk that it needs.
 pub(crate) type Waiting<'a> = SmallVec<[(TaskView<'a>, StoredChunk); 1]>;
@@ -104,7 +109,7 @@ impl Reading<'_> {
         let helped = tasks.len() == 1 && self.has_much_to_share();
         let helpers = if helped { self.most_threads() - 1 } else { 0 };
         // In segments, as what waits to be fetched takes memory.
-        let tasks = tasks.for_threads(1);
+        let tasks = tasks.for_threads(1, 1);
         with_buffers(|buffers| {
             while let Some(segment) = tasks.take() {
                 self.segment(segment, &source, buffers, helpers)?;
@@ -114,12 +119,12 @@ impl Reading<'_> {
     }
 
     /// Carry tasks out on as many threads as are free.
-    pub fn shared(&self, tasks: Tasks<'_>) -> Result<(), ReadError> {
+    pub fn shared(&self, tasks: Tasks<'_>, threads_that_gain: usize) -> Result<(), ReadError> {
         let dataset = self.dataset;
         let most_ahead = self.once.map_or(u64::MAX, |once| once.ahead_nbytes);
-        let most = self.most_threads().min(self.threads_that_gain(&tasks));
+        let most = self.most_threads().min(threads_that_gain);
         let threads = most_threads(dataset.chunk_nbytes, most, work_nbytes());
-        let tasks = tasks.for_threads(threads);
+        let tasks = tasks.for_threads(threads, self.slabs_together(threads_that_gain));
         let count = tasks.segments().count();
         // Those that have no chunk of their own to decode help with the others'.
         let helpers = most - threads.min(usize::try_from(count).unwrap_or(most));
@@ -155,12 +160,21 @@ impl Reading<'_> {
     /// How many threads gain, if all that they do is to copy into fresh memory.
     pub fn threads_that_gain(&self, tasks: &Tasks<'_>) -> usize {
         let storage = &*self.dataset.storage;
-        let small = self.dataset.chunk_nbytes < SHARED_NBYTES;
+        let small = (self.nbytes as u64) < SHARED_NBYTES;
         if small || self.fields.is_some() || storage.cost().is_remote() {
             return usize::MAX;
         }
         let ends = tasks.ends_as_they_are();
         ends.map_or(usize::MAX, |ends| threads_that_gain(storage, ends, self.nbytes))
+    }
+
+    /// How many slabs of contiguous data a thread takes at a time.
+    fn slabs_together(&self, threads_that_gain: usize) -> u64 {
+        let far = self.dataset.storage.cost().is_remote();
+        match self.dataset.info.layout {
+            Layout::Contiguous { .. } if far || threads_that_gain < usize::MAX => SLABS_TOGETHER,
+            _ => 1,
+        }
     }
 
     /// Threads that may work on it, this one included.

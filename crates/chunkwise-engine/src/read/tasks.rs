@@ -128,10 +128,13 @@ impl<'a> Tasks<'a> {
     }
 
     /// In segments, which this many threads take one after the other.
-    pub fn for_threads(self, threads: usize) -> SharedTasks<'a> {
+    ///
+    /// A thread takes at least `together` of them at a time.
+    pub fn for_threads(self, threads: usize, together: u64) -> SharedTasks<'a> {
         let some = self.some_records();
         let several = self.dataset.chunks_in_hand_of(self.len(), &some, threads);
-        let segments = Segments::new(self.len(), self.dataset.chunk_nbytes, threads, several);
+        let least = several.max(together);
+        let segments = Segments::new(self.len(), self.dataset.chunk_nbytes, threads, least);
         SharedTasks { tasks: self, segments, several: several > 1, next: AtomicU64::new(0) }
     }
 }
