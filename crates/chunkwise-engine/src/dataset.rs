@@ -65,7 +65,7 @@ pub struct Dataset {
 }
 
 /// A contiguous dataset is cut into slabs of about this size, to be read in parallel.
-const SLAB_NBYTES: u64 = 512 << 10;
+const SLAB_NBYTES: u64 = 4 << 20;
 
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 

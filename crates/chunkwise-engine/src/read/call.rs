@@ -199,7 +199,7 @@ impl Reading<'_> {
         }
         // Asked once: to ask whether bytes are at hand makes the system read ahead there.
         let gain = self.threads_that_gain(&tasks);
-        if !far && gain == 1 {
+        if !far && (gain == 1 || self.is_in_order(&tasks, gain)) {
             return self.alone(tasks);
         }
         if self.nbytes as u64 >= SMALL_NBYTES || plan.len() > SMALL_CHUNKS {

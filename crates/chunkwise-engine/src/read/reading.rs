@@ -30,11 +30,6 @@ use crate::{ChunkRecord, Dataset, OnePass, ReadError, Storage};
 /// they take to come.
 pub(crate) const SHARED_NBYTES: u64 = 1 << 20;
 
-/// Where contiguous data is at hand, a thread fills huge pages of the result by itself.  From a
-/// disk, threads take small slabs, so that together they read the file from its beginning to its
-/// end: for such readers systems read ahead.
-const SLABS_TOGETHER: u64 = 8;
-
 /// A task, and the chunk that it needs.
 pub(crate) type Waiting<'a> = SmallVec<[(TaskView<'a>, StoredChunk); 1]>;
 
@@ -105,11 +100,12 @@ impl Reading<'_> {
     /// Carry tasks out on the calling thread.
     pub fn alone(&self, tasks: Tasks<'_>) -> Result<(), ReadError> {
         let source = Source::Storage(&*self.dataset.storage);
-        // A short read has nothing to share, and begins no threads.
-        let helped = tasks.len() == 1 && self.has_much_to_share();
+        // A short read has nothing to share, and begins no threads.  Of contiguous data, one thread
+        // has slab after slab read by all of them.
+        let helped = self.has_much_to_share() && (tasks.len() == 1 || self.is_contiguous());
         let helpers = if helped { self.most_threads() - 1 } else { 0 };
         // In segments, as what waits to be fetched takes memory.
-        let tasks = tasks.for_threads(1, 1);
+        let tasks = tasks.for_threads(1);
         with_buffers(|buffers| {
             while let Some(segment) = tasks.take() {
                 self.segment(segment, &source, buffers, helpers)?;
@@ -124,7 +120,7 @@ impl Reading<'_> {
         let most_ahead = self.once.map_or(u64::MAX, |once| once.ahead_nbytes);
         let most = self.most_threads().min(threads_that_gain);
         let threads = most_threads(dataset.chunk_nbytes, most, work_nbytes());
-        let tasks = tasks.for_threads(threads, self.slabs_together(threads_that_gain));
+        let tasks = tasks.for_threads(threads);
         let count = tasks.segments().count();
         // Those that have no chunk of their own to decode help with the others'.
         let helpers = most - threads.min(usize::try_from(count).unwrap_or(most));
@@ -160,7 +156,7 @@ impl Reading<'_> {
     /// How many threads gain, if all that they do is to copy into fresh memory.
     pub fn threads_that_gain(&self, tasks: &Tasks<'_>) -> usize {
         let storage = &*self.dataset.storage;
-        let small = (self.nbytes as u64) < SHARED_NBYTES;
+        let small = self.dataset.chunk_nbytes < SHARED_NBYTES;
         if small || self.fields.is_some() || storage.cost().is_remote() {
             return usize::MAX;
         }
@@ -168,13 +164,14 @@ impl Reading<'_> {
         ends.map_or(usize::MAX, |ends| threads_that_gain(storage, ends, self.nbytes))
     }
 
-    /// How many slabs of contiguous data a thread takes at a time.
-    fn slabs_together(&self, threads_that_gain: usize) -> u64 {
-        let far = self.dataset.storage.cost().is_remote();
-        match self.dataset.info.layout {
-            Layout::Contiguous { .. } if far || threads_that_gain < usize::MAX => SLABS_TOGETHER,
-            _ => 1,
-        }
+    /// Whether all that it does is to read contiguous bytes from a disk, in their order.
+    pub fn is_in_order(&self, tasks: &Tasks<'_>, threads_that_gain: usize) -> bool {
+        let straight = self.is_contiguous() && self.fields.is_none();
+        straight && threads_that_gain == usize::MAX && tasks.ends_as_they_are().is_some()
+    }
+
+    fn is_contiguous(&self) -> bool {
+        matches!(self.dataset.info.layout, Layout::Contiguous { .. })
     }
 
     /// Threads that may work on it, this one included.

@@ -40,9 +40,14 @@ const MOST_FETCHED_NBYTES: u64 = 64 << 20;
 /// clears it, and several threads that do it at the same time hold each other up.
 const FRESH_NBYTES: usize = 32 << 20;
 
-/// A long run is shared among threads in pieces of this size.
+/// A long run from a disk is shared among threads in small pieces, so that together they read the
+/// file from its beginning to its end: for such readers systems read ahead.
+const FAR_PIECE_NBYTES: usize = 512 << 10;
+/// Where it is at hand, each thread fills huge pages of the result by itself.
+const NEAR_PIECE_NBYTES: usize = 4 << 20;
+
+/// Elements that are converted are shared in pieces of about this size, and this many at most.
 const PIECE_NBYTES: usize = 1 << 20;
-/// Elements that are converted are shared in pieces of about that size, so many at most.
 const MOST_PIECES: usize = 4096;
 
 /// How many threads gain where bytes between two addresses go straight into a result: all that there
@@ -164,11 +169,12 @@ impl RawRead<'_> {
             return timed(Phase::Storage, || storage.read_at(address, out));
         }
         let ends = [address, address.saturating_add(out.len() as u64 - 1)];
-        let helpers = self.helpers.min(threads_that_gain(storage, ends, out.len()) - 1);
-        let pieces = Pieces::new(out.chunks_mut(PIECE_NBYTES).enumerate());
-        share(helpers, &|| {
+        let gain = threads_that_gain(storage, ends, out.len());
+        let nbytes = if gain == usize::MAX { FAR_PIECE_NBYTES } else { NEAR_PIECE_NBYTES };
+        let pieces = Pieces::new(out.chunks_mut(nbytes).enumerate());
+        share(self.helpers.min(gain - 1), &|| {
             pieces.each(|(number, piece)| {
-                let address = address.saturating_add((number * PIECE_NBYTES) as u64);
+                let address = address.saturating_add((number * nbytes) as u64);
                 timed(Phase::Storage, || storage.read_at(address, piece))
             });
         });

@@ -128,13 +128,10 @@ impl<'a> Tasks<'a> {
     }
 
     /// In segments, which this many threads take one after the other.
-    ///
-    /// A thread takes at least `together` of them at a time.
-    pub fn for_threads(self, threads: usize, together: u64) -> SharedTasks<'a> {
+    pub fn for_threads(self, threads: usize) -> SharedTasks<'a> {
         let some = self.some_records();
         let several = self.dataset.chunks_in_hand_of(self.len(), &some, threads);
-        let least = several.max(together);
-        let segments = Segments::new(self.len(), self.dataset.chunk_nbytes, threads, least);
+        let segments = Segments::new(self.len(), self.dataset.chunk_nbytes, threads, several);
         SharedTasks { tasks: self, segments, several: several > 1, next: AtomicU64::new(0) }
     }
 }
