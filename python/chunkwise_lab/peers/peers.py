@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import metadata
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 import chunkwise
+from chunkwise.trials import pagecache
 from chunkwise_lab.peers.task import CannotReadError, Sample, Task, imported, timed
 
 POINTS, ROWS, SHARE = 10_000, 100, 0.01
@@ -150,6 +152,26 @@ def versions() -> dict[str, str | None]:
 def whole(reader: str, file: str, dataset: str, plugins: bool = False) -> Task:
     """Read everything."""
     return picked(reader, file, dataset, "all", plugins)
+
+
+def cold(reader: str, file: str, dataset: str) -> Task:
+    """Read everything from the disk: before each sample the system forgets the file's bytes."""
+    opened, everything = OPENERS[reader], None
+
+    def measure() -> Sample:
+        nonlocal everything
+        with opened(file, dataset) as (shape, read):
+            everything = chosen = everything or pick("all", shape)
+            pagecache.drop(file)
+            before = pagecache.storage_nbytes()
+            sample = timed(lambda: read(chosen))
+            after = pagecache.storage_nbytes()
+        came = None if before is None or after is None else after - before
+        if pagecache.verdict(Path(file).stat().st_size, came) != "cold":
+            raise CannotReadError("the system keeps the file in memory")
+        return sample
+
+    yield measure
 
 
 def picked(reader: str, file: str, dataset: str, kind: str, plugins: bool = False) -> Task:
