@@ -193,4 +193,4 @@ def test_out_must_fit(file: chunkwise.File, name: str) -> None:
     assert same(d.read(part, out=out[:2]), DATA[2:4, 3:7])
     assert not out[2].any()
     with pytest.raises(SelectionError, match=r"chunkwise\.hyperslab, not int"):
-        d.read(3)
+        d.read(3)  # type: ignore[arg-type]

@@ -105,7 +105,7 @@ def test_what_pandas_writes(tmp_path: Path, filters: dict[str, Any]) -> None:
             theirs.visit(wanted.append)
         assert visited == wanted
         before = engine_reads()
-        table = file["table/table"]
+        table: Any = file["table/table"]
         assert (table["b"] == frame["b"]).all()
         assert (table[700:900:3]["values_block_0"][:, 0] == frame["a"][700:900:3]).all()
         assert (file["fixed/block0_values"][:, 0] == frame["a"]).all()

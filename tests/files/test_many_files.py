@@ -308,7 +308,7 @@ def test_a_parked_file_rewritten_under_its_old_time(
         with h5py.File(path, "w") as f:
             f.create_dataset("d", data=np.full((rows, 100), value, "i4"), chunks=(10, 100))
     with chunkwise.open(paths[0]) as file:
-        d = file["d"]
+        d: Any = file["d"]
         assert d[5, 3] == 0
         park(file)
         rewrite(paths[0], paths[1].read_bytes())

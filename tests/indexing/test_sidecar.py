@@ -69,7 +69,8 @@ def test_a_file_that_was_changed_is_read_without_it(tmp_path: Path) -> None:
     path = write(tmp_path / "new.h5")
     chunkwise.index(path)
     with chunkwise.open(path, "r+") as file:
-        file["growing"][5] = 3
+        growing: Any = file["growing"]
+        growing[5] = 3
     with pytest.warns(RuntimeWarning, match=r"of it before it was changed.*chunkwise index"):
         file = chunkwise.open(path)
     with file:

@@ -105,7 +105,7 @@ def test_a_small_part_decodes_the_blocks_that_explain_tells(file: Path, name: st
     index = (slice(0, 3), slice(20, 24), slice(10, 14))
     with chunkwise.open(file) as f:
         d = f[f"<f8 {name}"]
-        plan = d.explain(index)
+        plan: Any = d.explain(index)
         chunks, blocks = decoded()
         assert np.array_equal(d[index], data("<f8")[index])
         after = decoded()

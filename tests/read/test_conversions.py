@@ -281,7 +281,7 @@ def test_what_libhdf5_converts_otherwise_is_left_to_it(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with chunkwise.open(path) as file:
-        dataset = file["<f8/deflate"]
+        dataset: Any = file["<f8/deflate"]
         assert dataset.explain(dtype="f4")["path"] == "chunked"
         plan = dataset.explain(dtype="S4")
         assert (plan["path"], plan["threads"]) == ("libhdf5", 1)

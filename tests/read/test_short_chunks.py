@@ -191,7 +191,7 @@ def test_libhdf5_writes_into_none(tmp_path: Path, steps: list[str], filters: str
     values = numbers((15,), "<i4")
     write(path, values, (10,), filters, maxshape=(None,))
     with chunkwise.open(path, "r+") as file:
-        dataset = file["d"]
+        dataset: Any = file["d"]
         assert dataset.explain_write()["by_libhdf5"] is None
         for step in steps:
             if step in ("grow", "shrink"):
@@ -221,10 +221,11 @@ def test_it_is_resized_again_and_again(
     with chunkwise.open(path, "r+") as ours, h5py.File(whole, "r+") as theirs:
         for number, new in enumerate([(9, 9), (9, 12), (6, 12), (6, 7), (13, 14), (5, 14)]):
             for file in (ours, theirs):
-                n, m = file["d"].shape
-                file["d"][n - 2 :, m - 3 :] = np.full((2, 3), number, "<i4")
-                file["d"].resize(new)
-                file["d"][-1] = np.full(new[1], -number, "<i4")
+                d: Any = file["d"]
+                n, m = d.shape
+                d[n - 2 :, m - 3 :] = np.full((2, 3), number, "<i4")
+                d.resize(new)
+                d[-1] = np.full(new[1], -number, "<i4")
         expected = theirs["d"][()]
     with h5py.File(path) as file:
         np.testing.assert_array_equal(file["d"][()], expected)

@@ -360,7 +360,8 @@ def test_what_this_process_writes_into_a_source_is_seen(tmp_path: Path) -> None:
         v = file["v"]
         assert v[1, 0] == 8
         with chunkwise.open(tmp_path / "2.h5", "r+") as writer:
-            writer["x"][:4] = 9
+            source: Any = writer["x"]
+            source[:4] = 9
             assert v[2, :5].tolist() == [9, 9, 9, 9, 204]
             assert v.read(chunkwise.hyperslab((2, 0), (1, 2))).tolist() == [[9, 9]]
 

@@ -32,9 +32,9 @@ def test_each_object_has_a_card_and_names_are_text(path: Path) -> None:
         assert "<img" not in whole
         assert "<script" not in whole
         assert "&lt;script&gt;" in whole
-        assert file["group"]._repr_html_().count("/group/sparse") == 1
+        assert str(file["group"]._repr_html_()).count("/group/sparse") == 1
         for name in ("contiguous", "row", "scalar", "empty", HOSTILE.replace("/", "")):
-            text = file[name]._repr_html_()
+            text = str(file[name]._repr_html_())
             assert "<script" not in text
             assert text.startswith("<div><b>/")
         dataset = file["cube"]

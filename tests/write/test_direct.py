@@ -277,7 +277,7 @@ def test_what_was_flushed_outlives_a_writer_that_grows_the_dataset_and_is_killed
     child = os.fork()
     if child == 0:
         file = chunkwise.open(path, "w", sync=False)
-        d = file.create_dataset(
+        d: Any = file.create_dataset(
             "x", data=before, chunks=(5, 6), maxshape=(None, 6), filters="deflate:1"
         )
         file.flush()
@@ -335,9 +335,10 @@ def test_a_dataset_keeps_chunks_of_which_libhdf5_would_leave_a_filter_out(
     with h5py.File(path, "w") as file:
         file.create_dataset("x", (40,), **options)
     with chunkwise.open(path, "r+") as file:
-        file["x"][:20] = values
+        d: Any = file["x"]
+        d[:20] = values
         file.flush()
-        d, both = file["x"], np.concatenate([noise, np.zeros(20, "u1")])
+        both = np.concatenate([noise, np.zeros(20, "u1")])
         if way == "index":
             d[:20] = noise
         elif way == "write_direct":
@@ -374,7 +375,8 @@ def test_one_deflated_chunk_is_written_at_once(
         assert (d.explain_write()["by_libhdf5"] == direct.SMALL) is is_direct
         d[...] = values
         # Parts of it, too, by another object of the same dataset.
-        file["x"][3:9, ::5] = np.full((6, 20), 7, "i4")
+        again: Any = file["x"]
+        again[3:9, ::5] = np.full((6, 20), 7, "i4")
         assert bool(d.explain_write()["dirty_chunks"]) is not is_direct
         values[3:9, ::5] = 7
         np.testing.assert_array_equal(d[...], values)
