@@ -77,7 +77,7 @@ class EngineWriteResult(WriteResult, total=False):
 class ChunkCensus(TypedDict):
     """What is common to the stored chunks of a dataset."""
 
-    index_type: int | None  # H5D_chunk_index_t; None if nothing is stored or it is not told
+    index_type: int | None  # H5D_chunk_index_t; None if nothing is stored or HDF5 does not say
     allocated: int
     stored_nbytes: int | None  # None if chunks cannot be listed
     # Stored bytes of the smallest, the middle and the largest; None also where none is stored.
@@ -103,8 +103,8 @@ class FilterTally(TypedDict):
 class Library:
     """A libhdf5, bound at run time (DESIGN: the one that made the handles)."""
 
-    # Handles given must be live ones of this library.  What is told of chunks raises
-    # `CorruptDataError` where the file does not tell it.
+    # Handles must be live ones of this library.  Facts about chunks raise `CorruptDataError` if
+    # the file does not give them.
 
     @staticmethod
     def from_handle(
@@ -124,11 +124,11 @@ class Library:
     def chunk_census(self, dataset_id: int) -> ChunkCensus:
         """Take the census of a chunked dataset's chunks, from its index alone."""
     def written_origins(self, dataset_id: int, most: int) -> list[list[int]]:
-        """Tell where the first written chunks begin, in the array's order, `most` of them."""
+        """Return the origins of the first `most` written chunks, in the array's order."""
     def unfiltered_partial_chunks(self, dataset_id: int) -> bool:
-        """Tell whether chunks at a dataset's edge are stored without filters."""
+        """Return whether chunks at a dataset's edge are stored without filters."""
     def tally(self, filters: Sequence[int]) -> dict[int, FilterTally]:
-        """Count the calls of filters from now on if not already, and tell those until now."""
+        """Count the calls of filters from now on if not already; return the counts."""
         # `filters` are HDF5's numbers.  A filter whose function cannot be found is missing in the
         # answer.  The counts are of all datasets that this library reads or writes.
     def chunk_listing(self, dataset_id: int, storage: Storage | None = None) -> ChunkListing:
@@ -218,7 +218,7 @@ class Walk:
 
     # Blocks of shape `block` over an array of `shape`, clipped at its edges; in C order, or with
     # the dimensions of `order` from the slowest to the fastest, or at random, no block twice
-    # (`seed` tells which random order).  `limit` keeps the first ones only. Raises
+    # (`seed` chooses the order).  `limit` keeps the first ones only. Raises
     # `SelectionError`.
     def __new__(
         cls,
@@ -359,7 +359,7 @@ class WholeChunks:
     def write(
         self, dataset_id: int, selection: Selection, growing: bool, array: npt.NDArray[Any]
     ) -> None:
-        """Write what `part` tells of a selection, whose elements are these, C-contiguous."""
+        """Write the part of a selection that `part` describes, from C-contiguous `data`."""
         # After `part`, for the shape that the dataset had then.  Nobody may change the array
         # meanwhile.  Raises `CannotWriteError`, `OutOfMemoryError`.
 
@@ -696,7 +696,7 @@ class Dataset:
         where they are not), and what its errors begin with.
         """
     reason: Final[str | None]
-    # What can be asked where there is no reason.
+    # Valid only if there is no reason.
     shape: Final[tuple[int, ...]]
     chunks: Final[tuple[int, ...] | None]
     is_virtual: Final[bool]
@@ -1111,7 +1111,7 @@ class Examined:
     # and ``unreadable``.
     flaws: Final[list[tuple[str, list[int], int, int, str]]]
     flaw_count: Final[int]  # How many there are, listed or not
-    undecided: Final[list[list[int]]]  # Origins of chunks that only libhdf5's filters can tell
+    undecided: Final[list[list[int]]]  # Origins of chunks that only libhdf5 can decode
     undecoded: Final[str | None]  # Why chunks were read and not decoded; None if they were
     # What is wrong with the chunk index, of which no chunk was read; None for nothing.
     unsound: Final[str | None]
@@ -1146,8 +1146,8 @@ def copy_tree(
     # until then; the target has a root group only, whose creation properties are the caller's.
     # `dcpls` are creation properties (`hid_t`, alive during this call) for datasets by the address
     # of the source's; others keep theirs.  The data of virtual and external datasets is copied
-    # only for those that are named there.  `progress` is told how many objects are done, of how
-    # many (0: not known yet), about ten times a second; what it raises, as what a signal raises,
+    # only for those that are named there.  `progress` is called with the objects done, and their
+    # number (0: not known yet), about ten times a second; what it raises, as what a signal raises,
     # ends the copy.  With `salvage` what cannot be read is left out, and listed: addresses of
     # objects that are not touched, of objects whose attributes are not, and of datasets whose data
     # is not; and of objects that are kept in a group ``lost+found`` if no link leads to them.

@@ -101,6 +101,6 @@ def stop_waiting() -> None:
 
 
 def measure_h5py_as_it_is() -> None:
-    """See that neither this process nor those that it starts are patched unasked."""
+    """See that neither this process nor those that it starts are patched."""
     os.environ.pop("CHUNKWISE_PATCH", None)
     stop_waiting()

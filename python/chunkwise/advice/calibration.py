@@ -58,9 +58,9 @@ _MORE: Final = 16
 _LARGE_WEIGHT: Final = 5
 _POINTS: Final = 2_000
 _REPEATS: Final = 3
-# A walk that took so long is not repeated: what disturbs it is little beside it.
+# A longer walk is not repeated: disturbances are small beside it.
 _LONG_S: Final = 0.1
-# None is repeated after so long: others use the machine, and it is measured again without them.
+# No walk is repeated after this time: others use the machine.
 _PATIENCE_S: Final = 10.0
 # Of a file that is read from storage.
 _COLD_NBYTES: Final = 32 << 20

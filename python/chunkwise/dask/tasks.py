@@ -74,7 +74,7 @@ def flat_places(dataset: h5py.Dataset) -> FlatPlaces:
         dataset.id.write(h5s.create_simple(one), space, np.zeros(one, dtype), stored)
     base = dataset.id.get_offset()
     if base is None:
-        raise UsageError("it has no chunks, and libhdf5 does not tell where it lies")
+        raise UsageError("it has no chunks, and libhdf5 does not say where it lies")
     return FlatPlaces(Flat(dataset.shape, dtype), base)
 
 

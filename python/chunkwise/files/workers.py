@@ -107,7 +107,7 @@ def _answer(worker: _Worker[Any], name: str) -> tuple[Outcome[Any], bool]:
         worker.process.join(_PATIENCE_S)
         code = worker.process.exitcode or 0
         said = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        why = "memory was too little, or a library crashed"
+        why = "it ran out of memory, or a library crashed"
         wrong = f"{name}: its process ended ({said}): {why}"
         return Outcome(None, CrashedError(wrong)), False
 

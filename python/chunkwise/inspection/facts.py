@@ -19,7 +19,7 @@ from chunkwise.inspection.records import plain
 from chunkwise.model.far import Fetched
 from chunkwise.model.layout import FileLayout, metadata_block, together
 from chunkwise.model.purpose import Purpose
-from chunkwise.patterns import told
+from chunkwise.patterns import interpretations
 from chunkwise.remedy.commands import commands
 from chunkwise.remedy.fix import Fix
 from chunkwise.remedy.records import Anew, Copy, Present
@@ -383,7 +383,9 @@ class FileFacts:
     def taken_for(self) -> tuple[str, ...]:
         """What each stated pattern was taken for, once for all datasets; nothing without any."""
         datasets = ((one.path, one.dataset) for one in self.objects if one.dataset is not None)
-        return told((path, one.logical_nbytes or 0, one.taken_for) for path, one in datasets)
+        return interpretations(
+            (path, one.logical_nbytes or 0, one.taken_for) for path, one in datasets
+        )
 
     @property
     def verdict(self) -> FileVerdict:

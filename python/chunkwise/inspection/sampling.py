@@ -32,7 +32,7 @@ Bytes = npt.NDArray[np.uint8]
 SAMPLED_NBYTES: Final = 24 << 20
 # Chunks differ, a few of them suffice for an average.
 SAMPLED_CHUNKS: Final = 8
-# Of small chunks more: a processor learns the branches of as little as a few hundred KiB by heart,
+# Of small chunks more: a processor predicts the branches of a few hundred KiB that it has seen,
 # and then decodes them up to five times as fast as ones that are new to it.
 UNLEARNT_NBYTES: Final = 2 << 20
 MOST_CHUNKS: Final = 1_000

@@ -139,7 +139,7 @@ class Share:
 
     @property
     def of_others(self) -> float | None:
-        """From 0 to 1; None where the system does not say, or too little was watched."""
+        """From 0 to 1; None where the system does not say, or it was watched too briefly."""
         return min(self.others_s / self.all_s, 1.0) if self.all_s > _LEAST_WATCHED_S else None
 
     def add(

@@ -166,8 +166,8 @@ def sentence(found: Breakdown, operation: Operation) -> str:
     if not parts:
         why = "what filters take is not known"
         if operation == "read" and not seconds:
-            why = "the data is not filtered, and storage, copying and calls are not told apart"
-        return f"Of {took} nothing is told: {why}."
+            why = "the data is not filtered, and storage, copying and calls are one measurement"
+        return f"The parts of {took} are not known: {why}."
     if not shared:
         return f"Of {took}, {', '.join(parts)}."
     waiting_s, other_s = (format_seconds(found[key] or 0.0) for key in ("waiting_s", "other_s"))

@@ -5,8 +5,6 @@ times as long as the others.  So: logarithms; medians; a spread in which no sing
 counts for more than three times the usual deviation.  Three repeats that
 happen to agree do not make a quiet machine, so a few repeats of a usual spread are added
 for the calculation.  The result is an interval for the ratio, which gives the verdict.
-Whoever says that something was measured to be faster asks here.
-
 ``scripts/verdict_errors.py`` counts how often this is wrong, and how often it says the
 same twice; docs/compare.md has its figures.
 """
@@ -80,7 +78,7 @@ class Verdict:
     fastest: float | None = None  # The fastest repeat of the other to the fastest of the base
 
     def reaches(self, least: float) -> bool | None:
-        """Tell whether the ratio is at least so much; None if the repeats allow either."""
+        """Return whether the ratio is at least so much; None if the repeats allow either."""
         low = self.ratio / FACTOR_OF_FEW if self.low is None else self.low
         high = self.ratio * FACTOR_OF_FEW if self.high is None else self.high
         if low >= least:

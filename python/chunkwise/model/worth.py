@@ -14,7 +14,7 @@ MEASURED: Final = 1.2
 STATED: Final = 1.1
 # The same for bytes in the file, which are better known than seconds.
 SMALLER: Final = 1.05
-# The judge of repeats (`measure.verdict`) sees no smaller difference unless it is asked to: from
+# The judge of repeats (`measure.verdict`) ignores smaller differences by default: from
 # one hour to the next, the same program on the same machine differs by more than 10 percent too
 # often.
 DIFFERENT: Final = 1.25

@@ -477,7 +477,7 @@ def as_one_program(
         # Without MPI, each process is alone, and says so if it needs MPI.
         pass
 
-    def tell_once(error: BaseException) -> ExitMessage | None:
+    def report_once(error: BaseException) -> ExitMessage | None:
         text_and_code = message(error)
         if text_and_code is None:
             return message_of(error)
@@ -488,7 +488,7 @@ def as_one_program(
         return ExitMessage(text.rstrip("\n"), code)
 
     first = not (launched()[0] if comm is ALONE else comm.rank)
-    with ending(comm, tell_once), contextlib.ExitStack() as held:
+    with ending(comm, report_once), contextlib.ExitStack() as held:
         if not first:
             nowhere = held.enter_context(Path(os.devnull).open("w"))
             held.enter_context(contextlib.redirect_stdout(nowhere))

@@ -175,7 +175,7 @@ class _Server:
 
 @contextmanager
 def _asking(comm: Any) -> Iterator[Ask]:
-    """Return the function that sends questions to rank 0; tell rank 0 when there are no more."""
+    """Return the function that sends questions to rank 0; end the serving afterwards."""
 
     def ask(question: Any) -> Any:
         wait(comm.isend(question, 0, _QUESTION))

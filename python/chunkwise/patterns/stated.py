@@ -110,7 +110,7 @@ def taken_for(access: Access, pattern: Pattern, shape: tuple[int, ...], itemsize
     return f"'{printable(pattern.name)}' was taken for {said}{hint}."
 
 
-def told(found: Iterable[tuple[str, int, Sequence[str]]]) -> tuple[str, ...]:
+def interpretations(found: Iterable[tuple[str, int, Sequence[str]]]) -> tuple[str, ...]:
     """Say once what patterns were taken for, given the words for each dataset, and its bytes.
 
     Where that differs, the largest dataset is the example.

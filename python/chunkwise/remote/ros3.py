@@ -135,7 +135,7 @@ def _signing(url: str, config: Mapping[str, Any]) -> Store:
     names = "aws_region", "secret_id", "secret_key"
     region, identity, secret = (bytes(config[name]).partition(b"\0")[0].decode() for name in names)
     if identity.startswith(_TEMPORARY):
-        raise RemoteError("libhdf5 does not tell the session token of its credentials")
+        raise RemoteError("libhdf5 does not report the session token of its credentials")
     endpoint, bucket, key = place(url)
     from s3fs import S3FileSystem
 

@@ -93,14 +93,14 @@ def _with_filters(
     source: SourceDataset,
     filter_rule: Rule[FilterSetting],
     stored: Pipeline,
-    chunk_asked: bool,
+    chunk_stated: bool,
     access: Sequence[StatedPattern],
 ) -> NewLayout:
     """Give a dataset the filters that a rule names, or those that it has without a rule."""
     pipeline = stored if filter_rule.setting == "stored" else filter_rule.setting
-    chunk_asked = chunk_asked and wanted.ruled
+    chunk_stated = chunk_stated and wanted.ruled
     reason = _no_filters(
-        source, wanted, pipeline, filter_rule.names_any(source.names), chunk_asked
+        source, wanted, pipeline, filter_rule.names_any(source.names), chunk_stated
     )
     if reason is not None:
         return _left(wanted, source, filter_rule, reason)
@@ -300,7 +300,7 @@ def _no_chunk(
 
 
 def _no_filters(
-    source: SourceDataset, wanted: NewLayout, pipeline: Pipeline, named: bool, chunk_asked: bool
+    source: SourceDataset, wanted: NewLayout, pipeline: Pipeline, named: bool, chunk_stated: bool
 ) -> str | None:
     """Say why a dataset cannot have these filters, or None."""
     if not pipeline.filters and source.chunk is None and wanted.chunk is None:
@@ -317,7 +317,7 @@ def _no_filters(
         return f"does not hold plain numbers, which {pipeline.filters[rounding[0]]} rounds"
     if rounding and rounding[0] > 0:
         return f"would not have numbers for {pipeline.filters[rounding[0]]} to round: put it first"
-    if wanted.chunk is None and chunk_asked:
+    if wanted.chunk is None and chunk_stated:
         return "becomes contiguous, and only chunks can have filters"
     if not source.plain and not named:
         return "holds references to data elsewhere in the file, which filters do not reach"

@@ -258,9 +258,9 @@ def patterns(one: TracedDataset) -> Iterator[StatedPattern]:
 
 def in_words(one: TracedDataset) -> str:
     """Say its calls in a few words: ``400 of 1x300 in order, then all``."""
-    told = list(_together_in_words(one))
-    parts = [text for text, _ in told[:3]]
-    left = sum(times for _, times in told[3:])
+    walks = list(_together_in_words(one))
+    parts = [text for text, _ in walks[:3]]
+    left = sum(times for _, times in walks[3:])
     if left:
         parts.append(f"{left:,} more")
     if one.unlisted:

@@ -107,7 +107,7 @@ class Costs:
         found = list(self._problem.codecs) if self._problem is not None else []
         return list(dict.fromkeys([self.layout.filters, *found]))
 
-    # --- what is asked for ----------------------------------------------------------------
+    # --- the query ------------------------------------------------------------------------
 
     def _opened(self) -> AbstractContextManager[Any]:
         """Give the file, opened if it is far away; otherwise its name."""

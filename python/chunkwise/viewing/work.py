@@ -92,8 +92,8 @@ def write(
         say(Step(f"{moment.phase} {moment.path}: {share:.0%}"))
 
     if chunk is None and filters is None:
-        tell = lambda text: say(Step(text))  # noqa: E731
-        fixed = fix(file, out, seconds=_MEASURE_S, tell=tell, progress=watch)
+        step = lambda text: say(Step(text))  # noqa: E731
+        fixed = fix(file, out, seconds=_MEASURE_S, tell=step, progress=watch)
         return list(fixing.lines(fixed))
     done = repack(
         file,
@@ -119,7 +119,7 @@ def _work(
     )  # fmt: skip
 
 
-# What can be asked for, and after how many seconds it is ended; None for never.
+# The works, and after how many seconds it is ended; None for never.
 WORKS: Final[dict[str, tuple[Callable[..., Any], float | None]]] = {
     "picture": (picture, 60),
     "sample": (sample, 180),

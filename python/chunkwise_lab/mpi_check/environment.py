@@ -256,7 +256,7 @@ def launcher() -> str:
 
 
 def srun_tasks() -> int:
-    """Count the tasks that srun started without telling them of each other; 0 if it did not."""
+    """Count the tasks that srun started without connecting them by MPI; 0 if it did not."""
     if under_mpi() or "SLURM_STEP_ID" not in os.environ:
         return 0
     text = os.environ.get("SLURM_STEP_NUM_TASKS", "")

@@ -161,7 +161,7 @@ _T: Final = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81)
 def _estimates(*groups: Sequence[float]) -> list[Estimate]:
     """Each group's geometric mean, and the interval of a further value of it.
 
-    All are taken to scatter alike: two values alone show little of how they scatter.
+    All are taken to scatter alike: two values alone do not show how they scatter.
     """
     logs = [[math.log(value) for value in group] for group in groups]
     freedom = sum(map(len, logs)) - len(logs)

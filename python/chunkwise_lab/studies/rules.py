@@ -1,6 +1,6 @@
 """Which rules judge a paper's claim?
 
-``ratio``: one side is this many times the other.  ``same``: two sides differ by little.
+``ratio``: one side is this many times the other.  ``same``: they differ by less than the limit.
 ``flat``: no value of an axis differs much from the standard one.  ``trend``: along an axis,
 figures rise or fall.  ``best``: a named value of an axis is the best, or nearly.
 ``first``: one row is the best of all, or nearly.  ``often``: one side is larger in N pairs.

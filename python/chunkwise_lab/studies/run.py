@@ -140,7 +140,7 @@ class Options:
     # How many processes of MPI, one number after the other, where a study starts some; empty for
     # the study's own numbers.
     ranks: tuple[int, ...] = ()
-    # The most that the rows of a claim are measured if it cannot be told; None for no more often
+    # The most that the rows of a claim are measured if it is undecided; None for no more often
     # than all others.
     undecided: int | None = None
 
@@ -224,7 +224,7 @@ class _Running:
         return results
 
     def _decide(self, results: StudyResults, most: int) -> None:
-        """Measure more often what decides the claims that cannot be told."""
+        """Measure more often what decides the undecided claims."""
         while True:
             before = _measured_often(results)
             chosen = [one.id for one in self.experiments]

@@ -149,7 +149,7 @@ def _chunk_facts(chunks: ChunkFacts) -> Iterator[tuple[str, str]]:
     if absent > 0:
         written += f", {absent:,} never written"
     yield "chunks", f"{chunks.grid:,} cover the shape, {written}"
-    yield "index", chunks.index or "none, or not told by this HDF5"
+    yield "index", chunks.index or "none, or this HDF5 does not report it"
     if chunks.median_nbytes is not None:
         smallest, largest = chunks.smallest_nbytes or 0, chunks.largest_nbytes or 0
         yield (
