@@ -1,7 +1,4 @@
-"""Which libhdf5 does this process call?  The one that h5py's handles come from.
-
-Its one lock is h5py's, even while the program ends.
-"""
+"""Which libhdf5 does this process call?  The one of h5py's handles, under h5py's lock."""
 
 from __future__ import annotations
 

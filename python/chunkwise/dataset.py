@@ -1,8 +1,4 @@
-"""How does a program read data?  An h5py dataset that the engine reads.
-
-Metadata (names, links, attributes, types) stays with h5py.  The engine reads data
-if it can, otherwise h5py does; `Dataset.explain` says which, and why.
-"""
+"""How does a program read data?  An h5py dataset that the engine reads, or otherwise h5py."""
 
 from __future__ import annotations
 

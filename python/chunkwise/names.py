@@ -1,9 +1,8 @@
 """How are names and messages of HDF5 turned into text, and back?
 
-A name in a file may hold anything: bytes that are not UTF-8, control sequences for a
-terminal, marks that turn the reading direction.  A URL may hold a password or a signature.
-Code that writes a name for a person uses `printable`, of a URL alone `shown_url`; in a line to
-paste, `shell_word` or `python_text`.
+A name may hold bytes that are not UTF-8, control sequences, or marks that turn the reading
+direction; a URL a password.  For a person: `printable`, of a URL alone `shown_url`; in a line to
+paste: `shell_word` or `python_text`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""What does the operating system do for us, and how does each system do it?
-
-Everything that Windows lacks or does differently is here, so that no other module names a system.
-The engine has the same seam: ``crates/chunkwise-engine/src/platform``.
-"""
+"""What does the operating system do for us, and how does each system do it?"""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Which share of the machine has a worker of PyTorch's DataLoader?
-
-Each of several workers would use all processors, and keep a cache of its own of the full size.
-"""
+"""Which share of processors and cache has a worker of PyTorch's DataLoader?"""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 """What do reading and writing cost on this machine?
 
-libhdf5 and chunkwise do small walks over a scratch file, and the rates of the model
-are fitted to these (`chunkwise.model.seconds`).  This is done once, and the rates are kept in
-the user's cache folder.  A kept file is only a guess: if anything is wrong with it, the machine
-is measured again.
+Small walks over a scratch file are measured, once, and the rates of the model are fitted to them
+(`chunkwise.model.seconds`).  If anything is wrong with a kept file, they are measured again.
 """
 
 from __future__ import annotations

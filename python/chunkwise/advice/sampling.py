@@ -1,8 +1,7 @@
 """How small do filters make this data, and how fast are they on it?
 
-Blocks of the dataset from several places are written to a scratch file with each pipeline that
-may be chosen, in a few chunk shapes, and read by libhdf5 and by chunkwise.  The readers' other
-costs are subtracted (`chunkwise.model.seconds`).
+Blocks from several places are written with each pipeline, and read by libhdf5 and by chunkwise.
+The readers' other costs are subtracted (`chunkwise.model.seconds`).
 """
 
 from __future__ import annotations

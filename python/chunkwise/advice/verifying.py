@@ -1,10 +1,8 @@
 """Is the advice true?  The proposed layouts are written from the data, and measured.
 
-A small dataset is measured itself.  Of a large one a part is taken, a box of elements in one file
-without chunks, from which every layout is made.  The part is first cut along the dimensions in
-which the patterns read little at a time, so that a read touches as many chunks as before.  If it
-has to be cut further, the model's ratio scales the seconds of the part to the whole.
-bench measures: one process a trial, in turns.
+Of a large dataset a part is measured.  It is first cut along dimensions in which the patterns
+read a short extent, so that a read touches as many chunks as before.  If it has to be cut
+further, the model's ratio scales the seconds of the part to the whole.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """How does a long command end when a signal arrives, and how if a file cannot be written?
 
-Python turns Ctrl-C into an exception, which is lost if it meets code that must not
-raise (a finaliser, a callback from C).  So the signal is also remembered, and code that
-works step by step asks for it between two steps.  Then nothing is lost, and no message is needed.
+Python's exception for Ctrl-C is lost in code that must not raise, such as finalisers.  So the
+signal is also remembered, and code that works step by step looks at it between two steps.
 """
 
 from __future__ import annotations

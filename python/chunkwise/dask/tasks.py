@@ -1,8 +1,4 @@
-"""What does one task of a worker do?
-
-A block is encoded where it lies, and its chunks stay there; only their sizes leave.  Once the
-process that has the file open has given them places, the worker writes them there.
-"""
+"""What does one task of a worker do?  It encodes a block, and writes chunks to given places."""
 
 from __future__ import annotations
 

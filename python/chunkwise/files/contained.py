@@ -1,9 +1,4 @@
-"""What if libhdf5 itself crashes on a file?
-
-Some files end the process that opens them: libhdf5 follows a broken address, or frees memory
-twice, and the system stops it.  Nothing in that process can report it.  So a child process works
-on files that nobody vouches for, and may crash alone.
-"""
+"""What if libhdf5 itself crashes on a file?  A child process works on it, and may crash alone."""
 
 from __future__ import annotations
 

@@ -1,11 +1,8 @@
 """Which dimensions does netCDF-4 see in a file, and which of them has each variable?
 
-Each dimension is a dimension scale of HDF5.  Which scales stand for those of a variable, netCDF-C
-asks in this order: the numbers of dimensions that it wrote on the variable itself
-(``_Netcdf4Coordinates``); a scale, which is its own first dimension; the scales that are attached.
-
-A reader says what HDF5 has of each dataset (`DimensionFacts`), by libhdf5 (`stored_of`) or by the
-bytes of the file; nobody else knows what that means.
+Each dimension is a dimension scale of HDF5.  For a variable, netCDF-C looks first at the numbers
+of dimensions that it wrote on it (``_Netcdf4Coordinates``), then whether it is itself a scale,
+which is its own first dimension, then at the scales that are attached.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """When is a written file on storage, and never half of it?
 
-For small files that are written at once, such as an index; what takes long, and may be resumed,
-is published by `newfile/publish.py`, which uses this room: it cannot lie there.
+For small files, such as an index; what takes long, `newfile/publish.py` publishes.
 """
 
 from __future__ import annotations

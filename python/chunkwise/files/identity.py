@@ -1,10 +1,8 @@
 """Is a file still the same, unchanged?
 
-Size and time of last change show most changes, but programs set the time back (``cp -p``,
-``rsync --inplace -t``).  The system's own time of change (``ctime``) shows those, but also
-changes when the file is only linked, renamed or given other permissions.  If nothing else
-differs, the bytes are compared: all of a small file; some of a large one, if its permissions,
-owner or links differ too and so explain the change.
+Size and time of last change show most changes, but programs set the time back (``cp -p``).
+``ctime`` shows those, but also links, names and permissions.  If nothing else differs, the bytes
+are compared: all of a small file; some of a large one, if permissions, owner or links changed.
 """
 
 from __future__ import annotations

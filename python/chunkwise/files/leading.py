@@ -1,8 +1,6 @@
 """How far may a file lead: which other files may hold its data, or be linked to?
 
-A file names other files: as external data, as sources of virtual datasets, in external links.
-libhdf5 opens each of them, wherever it is.  A file from a stranger could so show a local secret,
-or name a pipe, whose reader waits for ever.
+libhdf5 opens them wherever they are.  A stranger's file could so show a local secret.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""How does code that reads HDF5 read a netCDF-3 file (CDF-1, CDF-2, CDF-5)?
-
-netCDF-C copies it, with everything in it, to a netCDF-4 file, which exists as long as it is
-needed.
-"""
+"""How does code that reads HDF5 read a netCDF-3 file?  netCDF-C converts it to a scratch file."""
 
 from __future__ import annotations
 

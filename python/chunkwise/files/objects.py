@@ -1,14 +1,9 @@
 """Which objects does an HDF5 file hold, each of them once?
 
-A file is a graph, not a tree: a hard link may give an object a second name, or lead a group back
-to one of its ancestors.  The walk here visits every object under the first name it meets and
-reports further names.  It reports soft and external links and never follows them.  It uses h5py's
-low-level identifiers, which cost a tenth of `h5py.Group.__getitem__`, and names as bytes, because
-a link's name need not be valid UTF-8.
-
-An object need not have a link: JLD2 stores nested values so that only references lead to them.
-The walk visits these last.  Each is called after the place that led to it first: ``/refs[3]->`` is
-what element 3 of ``/refs`` means.  No path is needed to open one: `open_at` takes its address.
+The walk visits every object under the first name it finds, reports further names, and follows
+hard links only.  It uses h5py's low-level identifiers, which cost a tenth of `h5py.Group`, and
+names as bytes, because they need not be UTF-8.  Objects to which only references lead come last;
+``/refs[3]->`` is what element 3 of ``/refs`` means.
 """
 
 from __future__ import annotations

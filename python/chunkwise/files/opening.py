@@ -1,8 +1,6 @@
 """Can this file be opened, and the dataset found?  If not, why, and what to do?
 
-h5py answers with the innermost line of HDF5's error stack ("file signature not
-found"), which seldom says what to do.  Here the file is examined first, and
-every failure ends in one line: what is wrong, where, and the remedy.
+h5py gives the innermost line of HDF5's error stack; here the file is examined first.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """What does a dataset take in its file, and what of that can be had as it is stored?
 
-``H5Dget_storage_size`` goes through a fixed or an extensible array element by element, written or
-not: for 2^25 chunks, one of them written, it takes 2 s and more.  Our census reads only what was
-written.
+``H5Dget_storage_size`` goes through every element of an array index, written or not: 2 s for 2^25.
 """
 
 from __future__ import annotations

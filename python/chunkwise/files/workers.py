@@ -1,8 +1,7 @@
 """How do several processes work on many files, and end cleanly?
 
-`contained`'s children only read, and may be killed at any moment.  These write: before a
-signal ends them, each removes its half-written file.  They are started afresh, not forked, because
-each reads and writes with its own threads.
+These write, unlike `contained`'s children: before a signal ends them, each removes its
+half-written file.  They are started afresh, not forked, because each has its own threads.
 """
 
 from __future__ import annotations

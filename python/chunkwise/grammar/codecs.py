@@ -1,13 +1,9 @@
 """Which filters have a name, and how do their options map to HDF5's cd_values?
 
-HDF5 knows a filter by its number and a list of unsigned integers, the client data values
-("cd_values").  What a program gives to ``H5Pset_filter`` is not what the file stores: many filters
-add the element size, the chunk's bytes or their own version when the dataset is made.
-`Codec.to_cd` writes the first form, `Codec.from_cd` reads the second.
-
-Numbers below 256 are HDF5's own (``H5Zpublic.h``), the others are from The HDF Group's list of
-registered filter plugins.  Where a text leaves an option out, the default is that of h5py (deflate
-4, szip nn:8) or of hdf5plugin (zstd 3, bzip2 9, blosc lz4:5, blosc2 blosclz:5).
+What a program gives to ``H5Pset_filter`` is not what the file stores: many filters add the element
+size, the chunk's bytes or their version.  `Codec.to_cd` writes the first form, `Codec.from_cd`
+reads the second.  Defaults are those of h5py (deflate 4, szip nn:8) or hdf5plugin (zstd 3,
+bzip2 9, blosc lz4:5, blosc2 blosclz:5).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What do the stored values of filters mean that have a number and no name here?
-
-HDF5's registry has their numbers; their own sources say what they put into the file.
-"""
+"""What do the stored values of filters mean that have a number and no name here?"""
 
 from __future__ import annotations
 

@@ -1,12 +1,8 @@
 """Which datasets of which open files hold data that is not in the file yet?
 
-It is written before h5py closes or flushes the file, when nobody refers to the dataset any
-more, and when the program ends.  Data written before a file begins to close is in the file
-once it is closed; later writes are refused.  Data that cannot be written any more is never
-dropped in silence.
-
-A writer takes the dataset's own lock first and h5py's after it.  So nobody here waits for threads
-that write while they hold h5py's lock.
+It is written before h5py closes or flushes the file, when nobody refers to the dataset any more,
+and when the program ends.  Data that cannot be written is never dropped in silence.  A writer
+takes the dataset's lock first and h5py's after it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""How are the facts about a file's objects collected?
-
-Only metadata is read here: object headers, links and chunk indexes, never data.
-"""
+"""How are the facts about a file's objects collected, from metadata alone?"""
 
 from __future__ import annotations
 

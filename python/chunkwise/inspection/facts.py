@@ -1,9 +1,4 @@
-"""What is known about a file, its objects and how its datasets are stored?
-
-Plain records, which can be printed, compared and written as JSON.  These modules make
-them: `collect` (objects and datasets), `format` (the file itself),
-`native` (both by its own bytes, and what opening it costs), `patterns` and `sampling`.
-"""
+"""What is known about a file, its objects and how its datasets are stored?"""
 
 from __future__ import annotations
 

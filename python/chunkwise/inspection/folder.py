@@ -1,7 +1,4 @@
-"""Which files does the user mean, and how do many files compare?
-
-A folder's files are chosen by HDF5's signature, never by their names.
-"""
+"""Which files does the user mean, by HDF5's signature, and how do many files compare?"""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What do many files hold: names, kinds, shapes and types?
-
-All threads list files by their own bytes.  What these do not say in full is left to libhdf5,
-which lists one file after another.
-"""
+"""What do many files hold: names, kinds, shapes and types?"""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """How long will a pattern take before and after, by the model?
 
-The model of `chunkwise.advise` (`traffic`, `seconds`), with the walk followed chunk by chunk
-through libhdf5's cache (`followed`), for h5py on bytes in memory.  The sample that inspect took
-shows how fast chunks decode; the time to start a chunk is separate from the time for its bytes.
+The model of `chunkwise.advise`, with the walk followed chunk by chunk through libhdf5's cache, for
+h5py on bytes in memory.  The sample that inspect took shows how fast chunks decode.
 """
 
 from __future__ import annotations

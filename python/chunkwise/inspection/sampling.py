@@ -1,8 +1,6 @@
 """How fast does libhdf5 read a dataset's chunks, and how small do other filters make them?
 
-A few whole stored chunks, spread over the dataset, are read once or twice each; of a
-contiguous dataset, a few runs of elements.  Data that cannot be read gives no sample, and
-no error: other rooms say what is wrong with it.
+Data that cannot be read gives no sample, and no error: other rooms say what is wrong with it.
 """
 
 from __future__ import annotations

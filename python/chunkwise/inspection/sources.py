@@ -1,9 +1,7 @@
 """Where does the data of a virtual or external dataset lie, and is it there?
 
-libhdf5 answers neither question: if it cannot find a virtual source it gives fill
-values, and if a raw file is too short it gives zeros, both in silence.  This module looks for
-files where H5F_prefix_open_file (virtual sources) and H5D__efl_read (raw
-files) look, in their order.  Tests compare the result with what libhdf5 reads.
+libhdf5 gives fill values or zeros in silence.  This module looks where H5F_prefix_open_file
+(virtual sources) and H5D__efl_read (raw files) look, in their order.
 """
 
 from __future__ import annotations

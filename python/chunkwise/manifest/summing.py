@@ -1,8 +1,4 @@
-"""What are the checksums of all values of a file?
-
-Of its datasets, in tiles, and of its attributes.  `canonical` says which bytes are summed,
-`tiles` how they are cut.
-"""
+"""What are the checksums of all values of a file, of its datasets and its attributes?"""
 
 from __future__ import annotations
 

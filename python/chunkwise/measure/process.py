@@ -1,10 +1,4 @@
-"""How is a program started, timed, watched and ended?
-
-Everything that is measured in a process of its own is started here: bench's trials, programs as
-their users start them, readers that wait for their turns, and, behind a launcher, ranks of MPI.
-`trace` starts its program itself: the terminal is that program's own, Ctrl-C too, and nothing
-times it from outside.
-"""
+"""How is a program started, timed, watched and ended?"""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What happens in one run, from a space of parameters to results?
-
-Settings that make no sense are found before anything is written.  Files that are written for the
-run are removed at its end.
-"""
+"""What happens in one run, from a space of parameters to results?"""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 """What does a file that `chunkwise bench` wrote hold: which trials, of what, where?
 
-Both kinds are read: the document of ``--json``, and the JSON Lines of ``--save``.  A trial
-is identified by what it measured: by every parameter of `Trial` except those in `_NOT_MEASURED`,
-so that a new parameter there also counts here.  Files written before it was added
-have its default.
+A trial is identified by every parameter of `Trial` except those in `_NOT_MEASURED`.
 """
 
 from __future__ import annotations

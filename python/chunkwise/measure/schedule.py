@@ -1,9 +1,6 @@
 """In which order are trials run, for how long, and what if one does not come back?
 
-Trials that will be compared alternate (A B A B), so that a machine that slows
-down slows both.  Each runs in a worker process.  The first round measures every
-combination once.  Further rounds repeat a pattern, with all of its trials, while
-the budget lasts.
+Trials that will be compared alternate (A B A B), so that a machine that slows down slows both.
 """
 
 from __future__ import annotations

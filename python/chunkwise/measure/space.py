@@ -1,8 +1,4 @@
-"""Which combinations of parameters are measured?
-
-A space is data: values for some axes, and a design that says how they are combined.  It
-can be written on a command line or in a TOML file, and means the same for every dataset.
-"""
+"""Which combinations of parameters are measured?"""
 
 from __future__ import annotations
 

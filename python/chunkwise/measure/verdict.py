@@ -1,12 +1,9 @@
 """Are these times longer than those, or is that the noise of the machine?
 
-Timings are few (3 to 10), positive, skewed to the right, and now and then one is several
-times as long as the others.  So: logarithms; medians; a spread in which no single repeat
-counts for more than three times the usual deviation.  Three repeats that
-happen to agree do not make a quiet machine, so a few repeats of a usual spread are added
-for the calculation.  The result is an interval for the ratio, which gives the verdict.
-``scripts/verdict_errors.py`` counts how often this is wrong, and how often it says the
-same twice; docs/compare.md has its figures.
+Timings are few (3 to 10), positive, skewed to the right, and some are several times as long.  So:
+logarithms, medians, a spread in which no repeat counts for more than three times the usual
+deviation, and a few added repeats of a usual spread, because three may agree by chance.  The
+result is an interval for the ratio.  ``scripts/verdict_errors.py`` counts how often it is wrong.
 """
 
 from __future__ import annotations

@@ -1,10 +1,4 @@
-"""How much of a chunk does chunkwise decode, where bitshuffle has divided it into blocks?
-
-Of such a chunk a single read needs the blocks that hold what it wants
-(`crates/chunkwise-engine/src/read/blocks.rs`).
-
-Arithmetic on shapes: nothing is read.
-"""
+"""How much of a chunk does chunkwise decode, where bitshuffle has divided it into blocks?"""
 
 from __future__ import annotations
 

@@ -1,20 +1,14 @@
-"""Which chunk shape serves the reads?
+"""Which chunk shape serves the reads?  This function chooses wherever a shape is needed.
 
-This one function chooses for ``--chunk auto``, for new datasets, for `inspect`, `fix` and
-`bench`, and as a start for `advise`.  It takes the shape with which the stated patterns, each as
-often as its weight says, and a rare read of everything take the least time by the model, with the
-figures of `nominal`.  So the same question has the same answer on every machine.  If no pattern
-is stated, it takes the usual ones (`usual`).
+It takes the shape with which the stated patterns (or `usual` ones), by their weights, and a rare
+read of everything take the least time by the model, with the figures of `nominal`: the same on
+every machine.
 
-*   Chunks hold at most `CHUNK_NBYTES`, and at least `LEAST_CHUNK_NBYTES`; if there are very many,
-    `SMALL_CHUNK_NBYTES`.
-*   They divide the array nearly evenly: along a dimension of d elements they have ceil(d / N)
-    of them for a whole N, or slightly more ('NetCDF-4 Performance Report', 2008, section 5.1.2,
-    guideline 3: 3162 becomes 791; 790 would leave half as much again unused).
-    Edge chunks reach beyond the array by at most `MOST_WASTE` of each dimension.
+*   Chunks hold `LEAST_CHUNK_NBYTES` to `CHUNK_NBYTES`; very many, `SMALL_CHUNK_NBYTES`.
+*   They divide the array nearly evenly ('NetCDF-4 Performance Report', 2008, section 5.1.2,
+    guideline 3: 3162 becomes 791, as 790 would leave half as much again unused), and reach beyond
+    it by at most `MOST_WASTE` of each dimension.
 *   An array that fits one chunk is one (guideline 2).
-
-Pure arithmetic on shapes: nothing is read.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Which rates explain the measurements?
 
-The sum of `seconds` is linear in the rates, so least squares find them, none negative.  A few
-measurements never determine all rates: the others stay near their nominal values.
-
-Pure arithmetic: nothing is measured here.
+The sum of `seconds` is linear in the rates: least squares find them, none negative.  Rates that
+few measurements do not determine stay near their nominal values.
 """
 
 from __future__ import annotations

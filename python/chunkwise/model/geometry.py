@@ -1,7 +1,6 @@
 """How often does a walk over an array touch each of its chunks?
 
-Pure arithmetic on shapes: nothing is read.  In C order each dimension can be
-treated alone, so an array of any size costs a few sums.
+In C order each dimension can be treated alone, so an array of any size costs a few sums.
 """
 
 from __future__ import annotations

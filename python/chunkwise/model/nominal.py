@@ -1,12 +1,8 @@
 """How long do patterns take if no machine was measured?
 
 These figures choose chunks wherever a choice must be the same for everyone.  They lie between
-those of a file in memory and those of a disk, for data that compresses as most data does.  They
-decide between shapes, and promise nobody a time.  `nominal_s` is the model (`traffic`, `seconds`)
-with these figures; `quick_s` computes its main terms for thousands of shapes at once, to choose
-which shapes to look at.
-
-Pure arithmetic: nothing is read or measured.
+those of memory and of a disk, and promise nobody a time.  `nominal_s` is the model (`traffic`,
+`seconds`) with them; `quick_s` computes its main terms for thousands of shapes at once.
 """
 
 from __future__ import annotations

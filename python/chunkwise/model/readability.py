@@ -1,7 +1,6 @@
 """Who can read a file: which programs have its filters and know its format?
 
-A table of programs, with its sources.  What no document says is ``not known``,
-and never counts as a yes.  Pure: the caller, who has looked at the file, says what it needs.
+A table with its sources.  What no document says is ``not known``, and never counts as a yes.
 """
 
 from __future__ import annotations

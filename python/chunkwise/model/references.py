@@ -1,8 +1,4 @@
-"""Which chunk shapes do others take, so that a search must not lose to them?
-
-The guess of h5py, netCDF-C's default, the rule of thumb of 'about 1 MiB, square', shapes from the
-literature for a mix of reads, and the block of each pattern.  Pure arithmetic on shapes.
-"""
+"""Which chunk shapes do others take, so that a search must not lose to them?"""
 
 from __future__ import annotations
 

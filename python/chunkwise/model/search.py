@@ -1,11 +1,8 @@
 """Which chunk shape and filters suit a mix of patterns best, by the model?
 
-Every shape consists of lengths that divide a dimension nearly evenly.  For every filter pipeline,
-the search starts from each reference (`references`), from the present layout and from the best of
-a coarse grid, and goes step by step to cheaper shapes.  All shapes that it has looked at make the
-front of reading, writing and size.
-
-Pure arithmetic: nothing is read.
+For every pipeline the search starts from each reference, the present layout and the best of a
+coarse grid, and goes step by step to cheaper shapes.  All shapes it has seen make the front of
+reading, writing and size.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
 """How long does a pattern take a reader, on a machine?
 
-Time is a sum: a number of calls, touches, loads, runs and bytes (`traffic`), each times its rate,
-and the codec's time for each loaded chunk.  The rates of a machine are measured once
-(`chunkwise.advice.calibration`); those of a codec on a sample of the data.  Because the sum is
-linear, the same terms fit rates to measurements (`fitting`).
-
-Pure arithmetic: nothing is measured here.
+Counts of calls, touches, loads, runs and bytes (`traffic`), each times its rate, and the codec's
+time for each loaded chunk.  The sum is linear, so the same terms fit rates (`fitting`).
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """How many calls, chunks and bytes does an access pattern take?
 
-`seconds` turns these counts into time.  For walks they follow, dimension by dimension, from
-the shapes; for blocks at random places they are expected values.  For a list of selections, the
-chunks are followed through a cache one by one, for all the selections given.
-
-Arithmetic on shapes: nothing is read.
+For walks they follow from the shapes; at random places they are expected values; a list of
+selections is followed through a cache chunk by chunk.
 """
 
 from __future__ import annotations

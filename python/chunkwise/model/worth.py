@@ -1,7 +1,4 @@
-"""From which gain on is a change worth it?  Each threshold stands here once, with its reason.
-
-They are ratios, of seconds where nothing else is said.
-"""
+"""From which gain (a ratio of seconds) on is a change worth it?  Each threshold is here once."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Which box of a dataset does each rank write, do boxes overlap, and who encodes a chunk?
-
-Arithmetic alone: no files, no ranks that wait.  All ranks know all boxes, so each finds the same
-answers alone.
-"""
+"""Which box of a dataset does each rank write, do boxes overlap, and who encodes a chunk?"""
 
 from __future__ import annotations
 

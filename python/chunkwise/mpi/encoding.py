@@ -1,8 +1,4 @@
-"""How does a process encode chunks of a dataset that it has not opened?
-
-With one of the same type, shape, chunks and filters, in a file in memory: encoding
-depends on nothing else.
-"""
+"""How does a process encode chunks of a dataset that it has not opened?  With a twin in memory."""
 
 from __future__ import annotations
 

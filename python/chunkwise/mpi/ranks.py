@@ -1,9 +1,7 @@
 """What do the processes of an MPI program do together: wait, exchange, and fail?
 
-Programs on many ranks have two faults that end in a hang: a rank fails while the others wait for
-it, and waiting uses the core that another rank needs.  So `agree` and `on_first` make one rank's
-failure the failure of all, and `wait` sleeps between two looks.  Every function takes an mpi4py
-communicator, or `ALONE`, which works without mpi4py.  mpi4py is imported where it is used.
+`agree` and `on_first` make one rank's failure the failure of all, so that nobody waits for it;
+`wait` sleeps between two looks.  `ALONE` is a communicator that works without mpi4py.
 """
 
 from __future__ import annotations

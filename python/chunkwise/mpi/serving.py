@@ -1,8 +1,6 @@
-"""How do ranks ask rank 0 while all of them work?
+"""How do ranks request something of rank 0 while all of them work?
 
-A thread of rank 0 answers.  It looks for questions with short pauses, so that it takes no
-core from the encoders.  A rank that fails says so when it leaves.  Every later question
-gets the failure as its answer, so nobody works on in vain.
+A thread of rank 0 answers.  After a failure, every later question gets it as its answer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """How do ranks that write one file stay together, and fail together?
 
-Each collective call begins with one exchange, in which a rank says what it does, and whether it
-failed before.  So if only one rank fails, the others learn it at the next call.
+Each collective call begins with one exchange: what a rank does, and whether it failed before.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """How does one process keep the index of a file whose chunks others write?
 
-libhdf5 gives a chunk its place when `H5Dwrite_chunk` writes it.  Here libhdf5 has the file open
-through h5py's file-object driver.  The object writes everything except chunks, and notes where
-libhdf5 would have written these.  The process that encoded the bytes, this one or another, writes
-them there.  The result is an ordinary file.
+libhdf5 has the file open through h5py's file-object driver, whose object writes everything except
+chunks, and notes where `H5Dwrite_chunk` would have written these.  The process that encoded the
+bytes writes them there.
 """
 
 from __future__ import annotations

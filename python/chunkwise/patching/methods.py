@@ -1,9 +1,6 @@
 """What replaces the methods of h5py that read and write?
 
-If the engine would not do exactly what h5py does, the original method does the work.  It also
-takes every index that does not fit, so that the exception is h5py's.  The replacements ask
-`routing`, as the methods of chunkwise's own datasets do.  If those leave something to h5py, they
-come here too, and go on to the original.  Writes ask `writing.at_once`.
+If the engine would not do exactly what h5py does, h5py's method does, also for its exceptions.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
 """Which patterns will read and write a dataset, in the model's terms?
 
-Patterns as `parse` reads them, followed by how often each runs and whether it writes:
-``map=1x721x1440 weight 3``, ``step=1x721x1440 append``.  A block without an order means single
-reads at places that follow no order, each pattern as often as the others.  ``@walk`` is all of the
-dataset, block by block.
+A block without an order means single reads at places in no order; ``@walk`` all of the dataset.
 """
 
 from __future__ import annotations

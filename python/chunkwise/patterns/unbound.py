@@ -1,8 +1,4 @@
-"""What does an access pattern say before it is known of which dataset?
-
-A pattern is read from its text once, and taken for any number of datasets: which elements it
-selects follows from their shapes (`StatedPattern.on`).
-"""
+"""What does an access pattern say before it is known of which dataset?"""
 
 from __future__ import annotations
 

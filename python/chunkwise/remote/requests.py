@@ -1,7 +1,4 @@
-"""How are requests made, many at a time, watched, and repeated?
-
-Coroutines run on fsspec's own loop, in its own thread: no thread is made here.
-"""
+"""How are requests made, many at a time on fsspec's loop, watched, and repeated?"""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Where does the engine get the bytes of a file that h5py opened by HDF5's own driver ros3?
 
-That driver reads from the web and from S3.  The file gives its URL and the credentials, but not a
-session token.  What cannot be had stays with libhdf5, which then reads as it always did.
+The file gives its URL and the credentials, but not a session token: then libhdf5 reads.
 """
 
 from __future__ import annotations

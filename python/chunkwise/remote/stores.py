@@ -1,7 +1,6 @@
 """Who gives the bytes of an object: a web server, S3, another store of fsspec, a file object?
 
-Each store gives only bytes of the object that was opened: `first` notes what distinguishes it from
-a later one (`Version`), and `get` gives its bytes, or an error.
+`first` notes what distinguishes it from a later object (`Version`); `get` gives only its bytes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Which layout should a dataset have, by the rules, and can it?
-
-Arithmetic on facts and rules; `trial` finds out whether HDF5 agrees.
-"""
+"""Which layout should a dataset have, by the rules, and can it?"""
 
 from __future__ import annotations
 

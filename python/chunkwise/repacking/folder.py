@@ -1,9 +1,4 @@
-"""How are many files repacked, so that a stopped run can continue?
-
-One after another, each with all threads and the whole budget of memory, or several at a time, each
-with its share.  A list in the folder of results names each finished file.  With --in-place, a
-finished file needs no more work, so there is no list.
-"""
+"""How are many files repacked, so that a stopped run can continue?"""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Which files do names, folders, patterns and lists mean, and where does each result go?
-
-Several runs can share them, such as the tasks of a batch array: each has its part, which does not
-depend on when it begins.
-"""
+"""Which files do names, folders, patterns and lists mean, and where does each result go?"""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What will be done to each dataset, at what cost, and can it be done at all?
-
-All refusals that are possible now are made here, before anything is written.
-"""
+"""What will be done to each dataset, at what cost, and can it be done at all?"""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""How are a plan and its result shown on a terminal?
-
-Lines of text, at most 80 columns wide where names allow.
-"""
+"""How are a plan and its result shown on a terminal?"""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
 """Which datasets does a rule mean, and which rule applies if there are several?
 
-A rule is a pattern and a setting: ``t2m:365x20x20``, ``/a/*:shuffle+zstd:3``.
-Without a pattern it means all datasets.  If several mean a dataset, the last one
-applies, so exceptions follow the rule: ``--filter zstd:3 --filter 'mask:none'``.
-
-If a rule names a dataset that cannot take the setting, that is an
-error.  A pattern skips datasets that cannot take it, and the plan says so.
+The last one that means a dataset applies: ``--filter zstd:3 --filter 'mask:none'``.  A name that
+cannot take the setting is an error; a pattern skips such datasets, and the plan says so.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""How is a plan carried out, by this process, ranks of MPI, or workers of Dask?
-
-First the tree of objects, then the data of each dataset, then the references to them.  The file is
-closed.  The caller proves it and puts it into place.
-"""
+"""How is a plan carried out, by this process, ranks of MPI, or workers of Dask?"""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """Which of the engine's datasets, if any, belongs to an open dataset?
 
-h5py makes a new object for each ``f["x"]``.  So what the engine
-knows is kept by file and address, and with each object for the next read.  For h5py's own objects
-it is dropped when the file is closed; ours keep it as long as they exist.
+h5py makes a new object for each ``f["x"]``, so this is kept by file and address.
 """
 
 from __future__ import annotations

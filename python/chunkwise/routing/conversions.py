@@ -1,8 +1,7 @@
 """Which types does the engine convert exactly as libhdf5 does?
 
-How libhdf5 converts NaNs, numbers out of range and numbers between two others depends on its
-version and on the processor.  So it is tried: before chunkwise first converts between two types,
-both convert the numbers at which they may differ.  If one bit differs, libhdf5 converts.
+Special values depend on libhdf5's version and on the processor.  So before the first conversion
+between two types, both convert such numbers; if one bit differs, libhdf5 converts.
 """
 
 from __future__ import annotations

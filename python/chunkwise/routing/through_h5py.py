@@ -1,8 +1,4 @@
-"""How does libhdf5 read what the engine does not, and what is said if it cannot?
-
-Chunkwise's own datasets are read here through h5py's methods.  If h5py refuses an index, such as
-several lists or backward slices, libhdf5 reads indices that it takes, which are put in order.
-"""
+"""How does libhdf5 read what the engine does not, and what is said if it cannot?"""
 
 from __future__ import annotations
 

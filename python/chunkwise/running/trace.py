@@ -1,8 +1,4 @@
-"""What did a program read or write, of which dataset, and which access patterns is that?
-
-The library under the program writes a file for each process (``crates/chunkwise-preload``).  Here
-they become one record, in which a walk is a pattern for ``chunkwise advise`` and ``bench``.
-"""
+"""What did a program read or write, of which dataset, and which access patterns is that?"""
 
 from __future__ import annotations
 

@@ -1,14 +1,9 @@
 """Where did the time of a walk go, and what did the chunk cache do?
 
-In libhdf5, each filter's calls are counted and timed where libhdf5 makes
-them (`_native.Library.tally`), for every caller.  That is exact, and so is the number of loaded
-chunks, which is the number of calls of a filter that no chunk skips.  The time of storage is
-estimated: the same chunks' stored bytes are read once more, bare, and the mean is multiplied by
-the loads.  The rest is the chunk index, copying (scatter) and the calls themselves.
-
-chunkwise's engine measures itself, on all its threads.  Their seconds are added up, so
-that they may exceed the time that passed.  That time consists of the reading thread's own work,
-its waiting for the others, and the rest.
+In libhdf5, each filter's calls are counted and timed (`_native.Library.tally`): that is exact.
+Storage is estimated: stored bytes are read once more, and the mean is multiplied by the loads.
+The rest is the index, copying and the calls.  chunkwise's engine measures itself; the seconds of
+its threads are added up, and may exceed the time that passed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Do a file's bytes come from memory or from storage, and how is that known?
 
-The part of a file that the system keeps in memory decides how fast the first read is.  A warm
-trial finds all of it there.  For a cold one it is dropped, which the system may refuse.
-So the bytes that the process then really read from storage are checked.
+For a cold trial the page cache is dropped, which the system may refuse: so the bytes that were
+really read from storage are checked.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """Who does the reading and the writing, and what does each of them know?
 
-A reader walks selections over a dataset and times each read or write, and nothing else.
-``libhdf5``, ``netcdf4`` and ``chunkwise`` loop in Rust around H5Dread and H5Dwrite,
-netCDF-C's nc_get_vara and nc_put_vara, and this project's engine: compare these with each
-other.  ``h5py`` and ``chunkwise-py`` loop in Python around ``d[...]``, as a user's program
-does: compare these two with each other.
+``libhdf5``, ``netcdf4`` and ``chunkwise`` loop in Rust; ``h5py`` and ``chunkwise-py`` in Python,
+as a user's program does.  Compare only readers that loop alike.
 """
 
 from __future__ import annotations

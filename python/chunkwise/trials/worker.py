@@ -1,8 +1,4 @@
-"""Measure one trial in this process: JSON spec on stdin, JSON record on stdout.
-
-Run by `chunkwise.measure.run`.  A process of its own gives every trial a clean chunk cache,
-exactly one libhdf5 and its own peak memory, and keeps a crash away from the other trials.
-"""
+"""Measure one trial in this process: JSON spec on stdin, JSON record on stdout."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 """Which zlib does the libhdf5 of this process call, and is it the requested one?
 
-libhdf5's deflate is zlib's.  If libhdf5 is linked to zlib dynamically, another library with
-zlib's interface (zlib-ng built to be compatible, Cloudflare's zlib) replaces it when the
-process starts with that library in LD_PRELOAD.  If zlib was built into libhdf5, nothing happens,
-and that must not count as a measurement of the other one.
+A libhdf5 that is linked to zlib dynamically calls one with the same interface in LD_PRELOAD; if
+zlib is built into it, nothing happens, and that must not count as a measurement of the other.
 """
 
 from __future__ import annotations

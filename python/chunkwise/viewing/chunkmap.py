@@ -1,7 +1,6 @@
 """Where do the chunks of a dataset lie, as far as a part of a drawing shows it?
 
-A drawing shows two dimensions of the grid of chunks, at one place of the others.  It comes in
-tiles: a cell of a tile is a chunk, or, from far away, the average of many.
+A cell of a tile is a chunk, or, from far away, the average of many.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""What do reads of a dataset cost as it is, and in another layout or with another cache?
-
-The counts are those of `inspect`; the seconds are those of `advise`'s model, once the machine and
-a sample of the data were measured.  Of a file far away they are what its requests take.
-"""
+"""What do reads of a dataset cost as it is, and in another layout or with another cache?"""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What does the page ask about a file, and what is answered?
-
-Each answer is plain data.  Objects are named by their numbers in the list of all: names may hold
-anything.
-"""
+"""What does the page request about a file, and what is answered?"""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What takes long beside the page, and what does it do?  Each runs in a process of its own.
-
-It decodes files that nobody vouches for, measures, or writes.
-"""
+"""What takes long beside the page?  Each work runs in a process of its own."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 """Which chunks of an assignment to h5py's own datasets are encoded here, and which by h5py?
 
-The chunks that one assignment covers completely are encoded on all threads and put into the file
-before it returns; h5py writes everything else as usual.  Of steps, each a part of its chunks, the
-last one has them encoded here (`steps`).  Nothing waits: the next look at the file, with any of
-h5py's functions, finds what h5py would have written.
+Chunks that one assignment covers completely are encoded on all threads and put into the file
+before it returns; h5py writes everything else.  Nothing waits.  For steps see `steps`.
 """
 
 from __future__ import annotations

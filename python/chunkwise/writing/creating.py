@@ -1,8 +1,7 @@
 """How is a dataset created: with which type, shape, chunks and filters, and is that possible?
 
-What is known to be impossible is refused before libhdf5 is called, because its refusal names no
-argument.  A filter that may not take the type is first tried in memory, because libhdf5
-would leave it out without a message.
+libhdf5's refusal names no argument, and it leaves out a filter that does not take the type: both
+are checked first.
 """
 
 from __future__ import annotations

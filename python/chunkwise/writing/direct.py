@@ -1,11 +1,8 @@
 """Which writes does libhdf5 do as fast as chunkwise could?
 
-Without filters there is nothing to encode, a small dataset is encoded before a writer is
-ready, and a single chunk that is deflated leaves nothing to share or to try.  Such writes go
-unchanged to libhdf5 at once, unless it may leave filters out: it loses chunks then.  All
-others, and those that need a conversion or a second look, go to `dataset_writing.py`.  It
-merges parts of chunks, which libhdf5 would read and write again and again if its cache does
-not hold them.
+Unfiltered data, small datasets, and a single deflated chunk go to libhdf5 at once, unless it may
+leave filters out: it loses chunks then.  Others go to `dataset_writing.py`.  It merges parts of
+chunks, which libhdf5 would read and write again and again if its cache does not hold them.
 """
 
 from __future__ import annotations

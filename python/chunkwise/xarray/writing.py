@@ -1,8 +1,4 @@
-"""How is an xarray dataset of Dask arrays written to a netCDF-4 file?
-
-xarray makes the file, complete except for the chunks of Dask arrays (``skeleton.py``).  The
-workers encode and write these, like arrays in ``chunkwise.dask``.
-"""
+"""How is an xarray dataset of Dask arrays written to a netCDF-4 file?"""
 
 from __future__ import annotations
 
