@@ -1,8 +1,7 @@
 """What is known to fail, hang or crawl in a parallel program, by its settings?
 
-Each check looks at one known fault of parallel HDF5, of MPI or of a file system, and
-yields a finding with its evidence, its source and its remedy.  If a setting is not known
-(None), the finding is a note: it depends on the program.  Nothing here opens a file or asks MPI.
+A check looks at one known fault of parallel HDF5, of MPI or of a file system.  If a setting is
+not known (None), its finding is a note.  Nothing here opens a file or calls MPI.
 """
 
 from __future__ import annotations

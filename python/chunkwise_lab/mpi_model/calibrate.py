@@ -1,8 +1,7 @@
 """What do measured runs say about a machine, and how sure is that?
 
-Only arithmetic.  Each number is fitted to the phase that shows it, by relative errors, so a run of
-a second counts as much as one of an hour.  The interval of a number says how much runs varied.  It
-does not say that ten thousand ranks behave as four did.
+Each number is fitted to the phase that shows it, by relative errors.  Its interval says how much
+runs varied, not that ten thousand ranks behave as four did.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How long does a parallel write take on N ranks, and what is its limit?
 
-Ranks read and encode chunks, and send their sizes, a batch at a time, to one process, which enters
-them in the chunk index and answers where they lie; each rank writes its own bytes; then all is
-read again.  A phase takes as long as its slowest part:
+Ranks read and encode chunks, and send their sizes in batches to one process, which answers where
+they lie; each rank writes its own bytes; then all is read again.  A phase takes as long as its
+slowest part:
 
 =========  ===================================================================
 read       stored bytes of the source / what ranks, or the storage, deliver
@@ -12,9 +12,6 @@ allocate   chunks x time of one: one process does it
 write      stored bytes / what ranks, or the storage, take
 verify     bytes / (cores x rate of one), and not faster than they are read
 =========  ===================================================================
-
-Only arithmetic: nothing here measures, reads or prints.  What the model leaves out is said in
-docs/mpi.md: networks that many ranks share, stragglers, servers of metadata.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""On which data, for which patterns and readers is advice tried?
-
-Each case is a dataset of some tens of megabytes, generated, in a layout that somebody chose for
-another purpose, and what is read of it.
-"""
+"""On which data, for which patterns and readers is advice tried?"""
 
 from __future__ import annotations
 

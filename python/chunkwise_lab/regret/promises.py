@@ -1,9 +1,4 @@
-"""Does `fix` gain what it promised?
-
-Random files are mended, and the gains of their patterns measured before and after in turns.  What
-was promised is compared with what was measured: not whether the one file is read faster, which the
-judge of repeats says (`Gain.verdict`), but whether the model is right about how much.
-"""
+"""Does `fix` gain what it promised, on random files: is the model right about how much?"""
 
 from __future__ import annotations
 

@@ -1,14 +1,10 @@
 """How much slower is what was advised than the best layout that there is?
 
-For each case the advice is asked for, with a budget.  Of a grid of chunk shapes, those that are
-the best by the model, or by counts of chunks and bytes, are read beside what was advised, the
-present layout and what rules of thumb would take: single reads in no order, by h5py or chunkwise,
-in turns.  chunkwise has no cache then: its usual one would hold all of so small a dataset, and the
-time would be that of a few first reads.  A pattern of one read is read by processes of their own,
-as a program that reads everything does it once.  Of each layout only the chunks that these reads
-touch are written.
-Regret is the time of what was advised, or of what the rule takes without measuring, over that of
-the best which does not make the file larger than the advice may, less 1.
+Of a grid of chunk shapes, those that are best by the model, or by counts of chunks and bytes, are
+read beside the advice, the present layout and rules of thumb: single reads in no order, in turns;
+chunkwise without its cache, which would hold all of so small a dataset.  Of each layout only the
+chunks that these reads touch are written.  Regret is the time of the advice over that of the best
+which is not larger than the advice may be, less 1.
 """
 
 from __future__ import annotations

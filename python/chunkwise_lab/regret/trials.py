@@ -1,9 +1,4 @@
-"""What was measured in the saved studies, and what does the model count for each trial?
-
-A trial of a saved study (docs/studies) has its parameters, its seconds, and seconds of its
-filters, which were measured around the filters alone.  Repeats of a trial are one measurement,
-their median.
-"""
+"""What was measured in the saved studies, and what does the model count for each trial?"""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What does a report say, before anyone has decided how it looks?
-
-Plain data: texts, charts as points at places, tables as texts.
-`studies` makes it; its writers know nothing of studies.
-"""
+"""What does a report say, before anyone has decided how it looks?"""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""How does a sample of any size get into a file?
-
-Slab by slab, each of whole chunks: threads generate and, where the filters are
-shuffle and deflate alone, encode them; one thread writes, in order, so that the
-file does not depend on the number of threads.  Other filters are libhdf5's.
-"""
+"""How does a sample of any size get into a file?  Slab by slab, each of whole chunks, in order."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """Does a study's file name only rows that will exist, and known settings?
 
-Nobody would notice a published value that nothing is compared with, or a claim about rows that
-nobody measures.  So everything that an experiment says is checked against the points of its runs,
-at both scales, before anything is measured.
+Nobody would notice a claim about rows that nobody measures: all is checked before measuring.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
 """Does a paper's statement still hold, by today's figures?
 
-A claim names one of `RULES` with its settings, and is judged by the rows of its experiment:
-it holds, is weaker, no longer holds, is reversed, cannot tell, or was not measured.  A
-sentence with today's numbers says so.
-
-Settings that every rule takes: ``where``, which rows count; ``over`` with ``total``, a label
-over which rows are first summed up (``mean`` or ``sum``); ``statistic``, where it is not the
-study's; ``words``, names of two sides in the sentence, if their settings do not name them well.
+A claim names one of `RULES` with its settings.  Every rule takes ``where``, which rows count;
+``over`` with ``total``, a label over which rows are first summed up (``mean`` or ``sum``);
+``statistic``, where it is not the study's; ``words``, names of two sides in the sentence.
 """
 
 from __future__ import annotations

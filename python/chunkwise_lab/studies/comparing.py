@@ -1,8 +1,7 @@
 """By what factor do two sets of measurements differ, and how sure is that?
 
-A ratio has an interval, from `chunkwise.measure.verdict`, in which the machine's noise
-may put it.  For figures without noise (sizes, counts) the interval is the ratio itself.  If
-several pairs of rows say the same thing, their geometric mean is taken.
+A ratio has an interval (`chunkwise.measure.verdict`); for sizes and counts it is the ratio itself.
+If several pairs of rows say the same thing, their geometric mean is taken.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Which libhdf5s and zlibs are on this machine, so that they can be compared?
-
-Of libhdf5: h5py's own, those of Debian's packages, the one in netCDF4's wheel, and those that the
-user names.  Of zlib: those that can replace the one that libhdf5 calls.
-"""
+"""Which libhdf5s and zlibs are on this machine, so that they can be compared?"""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Does it matter where in memory the elements of a selection go?
-
-The other side of a hyperslab: a second selection says where libhdf5 puts each element.
-"""
+"""Does it matter where in memory the elements of a selection go?"""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """What does a study measure that no access pattern can express?
 
-A probe takes a `Context` and gives points, each with its records: like a trial's, with
-``status`` and its own figures.  docs/studies.md has the settings and the points of each.
+A probe takes a `Context` and gives points, each with its records (docs/studies.md).
 """
 
 from __future__ import annotations

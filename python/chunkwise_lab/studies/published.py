@@ -1,8 +1,4 @@
-"""What is measured today beside each value that the paper printed?
-
-Published values keep their tables: those of one source stand together, each with the times of
-all readers that measured the same today.
-"""
+"""What is measured today beside each value that the paper printed?"""
 
 from __future__ import annotations
 

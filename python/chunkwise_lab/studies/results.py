@@ -1,10 +1,4 @@
-"""What did a study measure: which rows, each with which figures?
-
-Results are tidy records: one a trial, as bench makes them, with the experiment's name, the
-labels of its run and data, and the values on all axes as text.  They are saved as one JSON
-object, gzipped where the name ends in ``.gz``; tables, verdicts and reports follow from it
-and from the study's own files.
-"""
+"""What did a study measure: which rows, each with which figures?"""
 
 from __future__ import annotations
 

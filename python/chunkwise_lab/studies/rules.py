@@ -4,8 +4,7 @@
 ``flat``: no value of an axis differs much from the standard one.  ``trend``: along an axis,
 figures rise or fall.  ``best``: a named value of an axis is the best, or nearly.
 ``first``: one row is the best of all, or nearly.  ``often``: one side is larger in N pairs.
-``refused``: the library does not do it.  All other rules measure a claim by a
-`chunkwise_lab.studies.comparing.Ratio`, and its interval decides: if the noise allows either
+``refused``: the library does not do it.  The interval of a `Ratio` decides: if it allows either
 answer, the verdict is ``cannot tell``.  An effect below the limit is ``weaker``.
 """
 

@@ -1,11 +1,8 @@
 """What happens when a study is run, experiment by experiment?
 
-Data is generated, each run's space goes to `chunkwise.measure.run`, and its results are
-collected.  All experiments are measured with half of the repeats, and then with the others: a
-machine is slower in one quarter of an hour than in the next, and repeats that follow one another
-do not show that.  Each trial is saved as soon as it is done, and the results after each
-experiment, so that a stopped study can continue.  What cannot be measured on this machine is left
-out, with a reason.  Only a failure that concerns everything, such as a full disk, ends the study.
+All experiments are measured with half of the repeats, and then with the others: a machine is
+slower in one quarter of an hour than in the next.  Trials are saved as soon as they are done.
+What cannot be measured here is left out, with a reason; a full disk ends the study.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""What is a study: which experiments, which published values, which claims?
-
-A study is data: TOML files in a folder of this package, which `load` reads.  It says what is
-measured in terms of `chunkwise.bench`'s parameter space, what the paper published, how that
-is drawn, and which figures test the paper's advice.  Nothing here measures.
-"""
+"""What is a study: which experiments, which published values, which claims?"""
 
 from __future__ import annotations
 

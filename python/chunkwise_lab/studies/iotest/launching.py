@@ -1,8 +1,4 @@
-"""How does a process that is no rank start ranks, and get their measurements?
-
-A probe of a study: for each number of ranks mpiexec starts the worker, which adds one record a
-line to a file among the study's trials.  A run that was stopped goes on after these.
-"""
+"""How does a process that is no rank start ranks by mpiexec, and get their measurements?"""
 
 from __future__ import annotations
 

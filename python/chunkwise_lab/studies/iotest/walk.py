@@ -1,8 +1,4 @@
-"""Which combinations of parameters are walked, and in which order?
-
-Those of hdf5-iotest, in its order, which gives each its number: the dataset's rank is the
-outermost loop, collective or independent operations the innermost.
-"""
+"""Which combinations of parameters are walked?  Those of hdf5-iotest, in its order."""
 
 from __future__ import annotations
 
