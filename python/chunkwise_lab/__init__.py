@@ -1,1 +1,1 @@
-"""What repeats papers' measurements, and compares chunkwise with others: a user's files need none."""
+"""What repeats papers' measurements, and compares chunkwise with other readers."""

@@ -150,11 +150,7 @@ def cut(
 
 
 def part_shape(shape: Shape, itemsize: int, blocks: Sequence[Shape], most_nbytes: int) -> Shape:
-    """Choose the extents of a part.
-
-    First along dimensions of which the patterns read little at a time, down to some blocks;
-    then along all others by the same factor, as far as they are long.
-    """
+    """Choose a part's extents: cut first dimensions of which patterns read a short extent."""
     reach = [max(block[axis] for block in blocks) for axis in range(len(shape))]
     kept = [
         min(n, max(_KEPT_BLOCKS * b, _KEPT_ELEMENTS)) for n, b in zip(shape, reach, strict=True)
@@ -306,11 +302,7 @@ def access_on(part: Part, one: Asked) -> Access:
 
 
 def _cache(part: Part, layout: Layout, here: Layout, one: Asked, problem: Problem) -> Reader:
-    """Return the stated reader, with a smaller cache for a smaller part.
-
-    Between two visits of a chunk a walk over a part touches fewer chunks than one over all: the
-    cache is made smaller by as much.
-    """
+    """Return the stated reader, with a cache as much smaller as its walk touches fewer chunks."""
     reader = problem.reader
     nbytes = reader.cache_nbytes
     if not part.whole and one.pattern.selections is None and layout.chunks and here.chunks:

@@ -263,11 +263,9 @@ class Work:
     def _refined(
         self, part: Part, proof: Proof, problem: Problem, found: Ranking, each_s: float
     ) -> Proof:
-        """Measure the best and its neighbours again and again, until none is better.
+        """Measure the best and its neighbours, until none is better; a layout takes `each_s`.
 
-        Then once what else may be better, as far as the model can tell: first what others would
-        choose, as an answer must not lose to a rule of thumb.  What does well begins another
-        round.  `each_s` is what one layout takes that is measured several times.
+        Then once what others would choose: an answer must not lose to a rule of thumb.
         """
         present = self._present
         best: Layout | None = None
@@ -338,11 +336,7 @@ class Work:
 def _worth_trying(
     found: Ranking, problem: Problem, best: Layout, tried: Sequence[Layout]
 ) -> list[Layout]:
-    """Choose the layouts worth measuring after the best so far.
-
-    Layouts near it, and if the model is wrong oftener: its chunks under other filters, and
-    what others would choose.
-    """
+    """Choose layouts near the best, its chunks under other filters, and what others choose."""
     about = [one for one in near(found, problem, best, len(tried)) if one.layout not in tried]
     other = []
     for one in found.ranked:
@@ -357,11 +351,7 @@ def _worth_trying(
 def _unexplored(
     found: Ranking, problem: Problem, best: Sequence[Layout], tried: Sequence[Layout]
 ) -> list[Layout]:
-    """List what was not measured and may be better than the best, `best` in order.
-
-    What others would choose, and layouts unlike those that were measured which the model does not
-    think much worse, under the filters of the best.
-    """
+    """List layouts unlike the measured ones that may be better than the best, `best` in order."""
     filters = list(dict.fromkeys(one.filters for one in best))[:_FILTERS_EXPLORED]
     most = DOUBTED + problem.score(problem.outcome(best[0]).figures)
     kept: list[Layout] = []

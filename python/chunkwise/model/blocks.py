@@ -26,10 +26,7 @@ def finding_s(chunk_nbytes: int) -> float:
 
 
 def part_nbytes(stored: Stored, block: Sequence[int]) -> float | None:
-    """Return how many bytes of a chunk are decoded for one read of a block, on average.
-
-    None if the chunk is decoded whole.
-    """
+    """Return how many bytes of a chunk one read of a block decodes, on average; None for all."""
     if stored.chunk_nbytes < _LEAST_NBYTES:
         return None
     # Spans of bytes in which no block is left out, each far from the one before.

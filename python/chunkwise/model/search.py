@@ -169,10 +169,7 @@ class Problem:
         )
 
     def score(self, figures: Sequence[float]) -> float:
-        """Rate reading, writing and size by the objective; the smaller the better.
-
-        A file larger than it may be is worse than any that is not.
-        """
+        """Rate reading, writing and size by the objective: the smaller the better."""
         read_s, write_s, nbytes = (max(1e-12, figure) for figure in figures)
         logs = {"read": math.log(read_s), "write": math.log(write_s), "size": math.log(nbytes)}
         if self.objective == "balanced":
@@ -302,10 +299,7 @@ class _Steps:
             best, places = score, moved
 
     def spread(self, filters: str) -> list[Shape]:
-        """Give the best of a coarse grid, unlike each other.
-
-        Steps alone may end where all near shapes are worse, and a better one is far away.
-        """
+        """Give the best of a coarse grid, unlike each other: steps alone may miss one far away."""
         number = max(2, round(_COARSE ** (1 / len(self.sides))))
         along = [_thinned(sides, number) for sides in self.sides]
         scored = sorted((self.score(shape, filters), shape) for shape in product(*along))
@@ -376,21 +370,16 @@ def _moved(places: Shape, axis: int, step: int) -> Shape:
 
 
 def by_rule(found: Ranking, problem: Problem) -> Outcome:
-    """Return the layout to take if nothing was measured: the usual chunks, the best filters.
-
-    Figures of a machine may say that others are faster; but if the model errs by as much, the
-    same answer everywhere is worth more.
-    """
+    """Return the layout to take if nothing was measured, the same on every machine."""
     able = [one for one in found.ranked if problem.fits(one)] or list(found.ranked)
     usual = [one for one in able if one.layout.chunks == problem.usual]
     return (usual or able)[0]
 
 
 def chosen(found: Ranking, problem: Problem, number: int, present: Layout | None) -> list[Outcome]:
-    """Choose the layouts that are worth a measurement: the best, and unlike each other.
+    """Choose the layouts that are worth a measurement: the best, unlike each other, of each size.
 
-    Neighbours that cost the same show little; the model is more often wrong about a filter, or
-    about the size of chunks, than about one length.  So chunks of each size are among them.
+    The model is more often wrong about a filter, or the size of chunks, than about one length.
     """
     # The choices of others are worth a look even if the model ranks them lower.
     able = [one for one in found.ranked if one.layout != present and problem.fits(one)]
@@ -407,10 +396,7 @@ def chosen(found: Ranking, problem: Problem, number: int, present: Layout | None
 
 
 def by_size(ranked: Sequence[Outcome], problem: Problem) -> list[Outcome]:
-    """Sort layouts: the best with chunks of each size first, then the next best of each.
-
-    Those that the model holds for much worse than the best come last.
-    """
+    """Sort layouts: the best with chunks of each size first, then the next best."""
     most = DOUBTED + min((problem.score(one.figures) for one in ranked), default=0.0)
     tried_sizes: Counter[int] = Counter()
 
@@ -425,11 +411,7 @@ def by_size(ranked: Sequence[Outcome], problem: Problem) -> list[Outcome]:
 
 
 def near(found: Ranking, problem: Problem, best: Layout, number: int) -> list[Outcome]:
-    """Choose layouts that differ little from one that was measured to be good.
-
-    The model is the surer the less two layouts differ; what it takes to be the best of those
-    near the best that was measured is worth a measurement, too.
-    """
+    """Choose the best by the model of the layouts near a measured one."""
     about = [
         one
         for one in found.ranked

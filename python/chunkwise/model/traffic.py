@@ -134,11 +134,7 @@ class Traffic:
 
 
 def is_alone(pattern: Pattern, reader: str) -> bool:
-    """Whether each read counts as if there were no other, without a cache.
-
-    chunkwise's own may hold all of a dataset: what single reads then gain by it depends on how
-    many there are.
-    """
+    """Whether each read counts as if there were no other, without chunkwise's cache."""
     return reader == CHUNKWISE and pattern.scattered and not pattern.writes
 
 

@@ -84,10 +84,7 @@ def of_stored(
     where: str,
     around: Around | None = None,
 ) -> list[Pattern]:
-    """Give the patterns by which data that is stored is read, as `chunk_shape.suited_chunk` does.
-
-    Its present shape counts, as for those that measure: no room to grow but a page.
-    """
+    """Give the patterns by which stored data is read, as `chunk_shape.suited_chunk` does."""
     return stated(patterns, shape, itemsize, maxshape, where, around, grown_nbytes=PAGE_NBYTES)
 
 
@@ -108,10 +105,7 @@ def taken_for(access: Access, pattern: Pattern, shape: tuple[int, ...], itemsize
 
 
 def interpretations(found: Iterable[tuple[str, int, Sequence[str]]]) -> tuple[str, ...]:
-    """Say once what patterns were taken for, given the words for each dataset, and its bytes.
-
-    Where that differs, the largest dataset is the example.
-    """
+    """Say once what patterns were taken for; where datasets differ, the largest is the example."""
     known = [(path, nbytes, tuple(said)) for path, nbytes, said in found if said]
     if not known:
         return ()

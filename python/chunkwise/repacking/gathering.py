@@ -180,10 +180,7 @@ def _found(
     wanted: Wanted,
     dangling: set[str] | None = None,
 ) -> Iterator[tuple[Path, Path]]:
-    """Give each file, and its path below the folder that was given.
-
-    The rest goes to `failed`, and links that lead nowhere to `dangling`.
-    """
+    """Give each file and its path below the given folder; extend `failed` and `dangling`."""
     common = _common(listed)
     for argument, base in (
         *((one, None) for one in arguments),

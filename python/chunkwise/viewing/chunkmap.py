@@ -98,10 +98,7 @@ class ChunkMap:
         return self.positions.size == math.prod(self.grid)
 
     def plane(self, vertical: int | None, horizontal: int, at: Sequence[int]) -> Plane:
-        """Choose the chunks of two dimensions; `at` is the chunk index along each of the others.
-
-        Without a vertical dimension there is one row.
-        """
+        """Choose the chunks of two dimensions, or one row; `at` is the index along the others."""
         if self._is_whole:
             return Plane(vertical, horizontal, tuple(at), self.positions, None, None, 0)
         shown = {vertical, horizontal}

@@ -174,10 +174,7 @@ def together(phases: Mapping[str, float], overlap: float) -> float:
 
 
 def ranks_of_one_index(machine: Machine, job: Job) -> float:
-    """Return how many ranks encode as fast as the index writer enters chunks.
-
-    With more ranks the index is the limit, unless the storage is one before.
-    """
+    """Return how many ranks encode as fast as the index writer enters chunks."""
     return rate_of_index(machine, job) / machine.encode_rate
 
 

@@ -81,11 +81,7 @@ def other_half(found: Sequence[Trial]) -> list[Predicted]:
 
 
 def other_studies(found: Sequence[Trial]) -> list[Predicted]:
-    """Predict each study by rates that are fitted to all others.
-
-    Filters have the speeds that were measured in one half of its own trials: of other data
-    nobody knows them.
-    """
+    """Predict each study by rates fitted to all others, and filter speeds of its own."""
     all_of_them: list[Predicted] = []
     for study in sorted({one.study for one in found}):
         others, mine = ([t for t in found if (t.study == study) is side] for side in (False, True))

@@ -291,11 +291,7 @@ def _each_s(found: Any, reads: Sequence[Index]) -> float:
 
 
 def _read_s(path: Path, opened: Callable[[Path], Any], reads: list[Index]) -> float:
-    """Return the seconds of one read, when others were made before.
-
-    chunkwise maps the file, whose pages come one by one as they are touched: all are there, as
-    after many reads.  h5py's cache would hold what is read twice.
-    """
+    """Return the seconds of one read, when others were made before: mapped pages are there."""
     if opened is by_chunkwise and len(reads) == 1:
         return min(_once_s(path, reads[0]) for _ in range(_ONCE))
     chunkwise.cache_clear()

@@ -101,9 +101,7 @@ def undecided(
 ) -> Iterator[Undecided]:
     """Find the claims that are undecided, or nearly, while they were measured less than `most`.
 
-    How many repeats would tell is an estimate, by few repeats a poor one: it bounds them where it
-    is less than `most`, and keeps none from being made where it is more.  `more` bounds how many
-    are added at once.
+    `more` bounds how many repeats are added at once.
     """
     for judged in judge_all(study, results, _WIDER):
         verdict, experiment = judged.verdict, judged.experiment

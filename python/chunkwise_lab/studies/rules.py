@@ -329,11 +329,7 @@ def _reaching(evidence: Evidence, found: Ratio, least: float) -> tuple[Word, Dou
 
 
 def _staying(evidence: Evidence, found: Ratio, comparisons: int = 1) -> tuple[Word, Doubt]:
-    """Decide whether a ratio is as near to 1 as a claim says.
-
-    Where several are compared, and one that is not near decides for all, its interval is so
-    much wider that noise alone brings that about no more often than with a single one.
-    """
+    """Decide whether a ratio is as near to 1 as a claim says; the interval allows for several."""
     most = evidence.get("most", THRESHOLD)
     if found.opposed:
         return "no longer holds", Doubt(" The pairs contradict each other.")

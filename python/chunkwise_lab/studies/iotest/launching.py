@@ -128,11 +128,7 @@ def under_launcher(ranks: int, command: Sequence[str], **how: Any) -> Ended:
 
 
 def surroundings(ranks: int) -> dict[str, str]:
-    """Return the variables that Open MPI needs here; other MPIs do not read them.
-
-    Its ranks wait busily.  Where they are more than there are processors, each that waits keeps
-    one from a rank that works: hence they give it away.
-    """
+    """Return the variables by which Open MPI's ranks wait without a core, if they are many."""
     crowded = {"OMPI_MCA_mpi_yield_when_idle": "1"} if ranks > (os.cpu_count() or 1) else {}
     return {**(_ROOT if os.getuid() == 0 else {}), **crowded}
 

@@ -158,10 +158,7 @@ def _require_right(
 
 @contextmanager
 def _left_open(world: World, opened: Any) -> Iterator[None]:
-    """If a rank fails, leave a shared file open until the program ends.
-
-    Closing is collective: the others would have to come, and may be elsewhere.
-    """
+    """If a rank fails, leave a shared file open: closing is collective."""
     try:
         yield
     except BaseException:

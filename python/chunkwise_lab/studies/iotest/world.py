@@ -1,4 +1,4 @@
-"""Which ranks are there, and can they write one file with h5py?  Timed code waits by MPI's own calls."""
+"""Which ranks are there, and can they write one file with h5py?"""
 
 from __future__ import annotations
 
