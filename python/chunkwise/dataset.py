@@ -393,8 +393,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         # Asks for no lock, so that reads do not wait for another thread's call of libhdf5.
         if self._binding is not None and self._is_there():
             return self._binding
-        # Under h5py's lock no other thread can close the file meanwhile, and the first of
-        # several threads describes it for all.
+        # Under h5py's lock no other thread can close the file, and the first one describes it.
         with phil:
             if not self:
                 self._release()

@@ -220,8 +220,7 @@ def json_text(value: Any, indent: int | None = None) -> str:
 
 def hdf5_reason(error: BaseException) -> str:
     """Reduce an error of h5py's to the one line that says what is wrong."""
-    # h5py wraps the innermost message of HDF5's error stack: ``Unable to synchronously open file
-    # (file signature not found)``.
+    # HDF5's innermost message in h5py: ``Unable to ... open file (file signature not found)``.
     text = str(error.args[-1]) if error.args else type(error).__name__
     match = _H5PY_MESSAGE.fullmatch(text)
     reduced = match is not None and _is_closed(match["reason"])

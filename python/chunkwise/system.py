@@ -311,8 +311,7 @@ else:
         except OSError:
             return None
         try:
-            # The signal for who opens the file meanwhile must not end this process: by default
-            # this one is ignored.
+            # The signal of the lease must not end this process: this one is ignored.
             fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
             fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
             fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)

@@ -26,8 +26,7 @@ def watch() -> None:
 
 def look() -> None:
     """Follow the WorkerInfo that PyTorch has given this process, or will give it."""
-    # Processes that are started anew import chunkwise before PyTorch, or once they have theirs:
-    # so this is called again when a dataset is first read.
+    # Spawned processes import chunkwise before PyTorch: called again at the first read.
     module = sys.modules.get(_MODULE)
     if module is None:
         return

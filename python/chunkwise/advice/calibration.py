@@ -49,8 +49,7 @@ _LARGE_CHUNKS: Final = ((512, 512), (64, 16384))
 _LARGE_BLOCKS: Final = ((64, 16384), (1024, 16384), (2048, 512), _LARGE_SHAPE)
 # At random places of it: what is far apart in memory shows there.
 _LARGE_RANDOM: Final = (((2048, 1), 20), ((64, 64), 100))
-# chunkwise, which reads no chunk whole that has no filter, is so much faster there; and fewer
-# reads would find in the processor's cache what the last repeat left.
+# chunkwise is so much faster there; fewer reads would also be in the processor's cache.
 _MORE: Final = 16
 # Few walks that say all about bytes, among many that say all about calls.
 _LARGE_WEIGHT: Final = 5
@@ -244,8 +243,7 @@ def _reading(path: Path, name: str, who: Reader, patience: float) -> list[_Row]:
 
     for pattern, walk in _patterns():
         for chunks in _CHUNKS:
-            # Samples of the data show what a filter costs libhdf5.  chunkwise keeps no chunk that
-            # has none.
+            # Samples show what a filter costs libhdf5.
             for filtered in (False, True) if name == CHUNKWISE else (False,):
                 add(pattern, walk, chunks, filtered=filtered)
         add(pattern, walk, None)

@@ -219,8 +219,7 @@ def measure(
         if progress is not None and not step.warning:
             progress(step)
 
-    # Who takes the advice has `chunkwise repack` write it; the present layout, of which a part is
-    # measured, is as others have written it.
+    # `chunkwise repack` would write the advice; others have written the present layout.
     present = None if ours_too is None else on_part(part, ours_too)
     results = run(
         part.file,

@@ -43,8 +43,7 @@ from chunkwise.words import LAYOUTS
 _TRIAL_S: Final = 0.5
 # Bytes a second in which layouts are written, about.
 _WRITTEN_NBYTES_PER_S: Final = 40e6
-# Of what is left when the search is over, the share for measuring many layouts once; the rest is
-# for measuring the best of them again.
+# Share of the remaining time for many layouts once; the rest repeats the best ones.
 _FIRST_SHARE: Final = 0.55
 _FEWEST_LAYOUTS: Final = 2
 _MOST_LAYOUTS: Final = 10
@@ -278,8 +277,7 @@ class Work:
                 again = _unexplored(found, problem, others, tried)[:_MOST_LAYOUTS]
                 least, repeat = 1, 1
             else:
-                # The present one, which may be very slow, beside the best once; later the former
-                # best, as runs at other times cannot be compared as well.
+                # First the present layout, which may be slow; later the former best, again.
                 again = [others[0], best] if best else [present, *others[:_LAST_LAYOUTS]]
                 best = others[0]
                 again += _worth_trying(found, problem, best, (*tried, *again))

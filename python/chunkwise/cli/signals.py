@@ -46,8 +46,7 @@ class Ending:
 def ending() -> Iterator[Ending]:
     """End on SIGINT, SIGTERM and SIGHUP by an exception, so that what was made is removed."""
     found = Ending()
-    # What a shell starts in the background ignores Ctrl-C, what nohup starts a terminal that
-    # is closed, and so shall this.
+    # A shell's background program ignores Ctrl-C, and nohup's a closed terminal: so does this.
     before = {
         number: signal.getsignal(number)
         for number in system.ENDING
@@ -69,8 +68,7 @@ def ending() -> Iterator[Ending]:
 @contextmanager
 def leaving() -> Iterator[None]:
     """End the process at once if a file could not be written."""
-    # By then what was half-written is removed.  What libhdf5 could not write on a full disk it did
-    # not close either, and would look at once more as the process ends, and crash.
+    # libhdf5 would crash on what it could not write; half-written files are removed by now.
     try:
         yield
     except CannotWriteError as wrong:

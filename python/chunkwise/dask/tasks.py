@@ -123,8 +123,7 @@ class Wrote:
     """The result of writing a block."""
 
     host: str  # The machine that holds what is not on storage yet
-    # Where the block is another one than its places are for, since it was computed once more: the
-    # table of its chunks now; then nothing was written.
+    # If the block was computed anew with other bytes: its table now; nothing was written.
     other: Table | None = None
     expired: bool = False  # Whether the term had ended; then nothing was written either
 

@@ -32,8 +32,7 @@ _CRASHED = (
 )
 # A child gets up to this many bytes; a larger file has a child alone.
 _TOGETHER_NBYTES: Final = 4 << 20
-# And this many files.  To begin, it takes as long as `inspect` takes for about 16 small ones; of
-# many files it gets more, as long as no processor waits at the end.
+# And this many files; of many files more, as long as no processor waits at the end.
 _LEAST_TOGETHER: Final = 16
 _MOST_TOGETHER: Final = 64
 _CHILDREN_EACH: Final = 4

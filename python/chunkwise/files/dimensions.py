@@ -90,8 +90,7 @@ def scales_of(
     elsewhere: Mapping[Hashable, DimensionFacts] = MappingProxyType({}),
 ) -> Sequence[DimensionFacts | None]:
     """Give the scale of each dimension of a dataset; None where there is none."""
-    # Scales in other groups are no dimensions that netCDF shows there; those of `elsewhere` count
-    # all the same.
+    # netCDF shows no scales of other groups as dimensions; those of `elsewhere` count.
     rank = len(one.shape)
     if rank and len(one.numbers) == rank:
         numbered = [visible.numbered.get(number) for number in one.numbers]
@@ -235,8 +234,7 @@ def is_scale(dataset: h5d.DatasetID) -> bool:
 
 def attached_scales(dataset: h5d.DatasetID) -> Iterator[h5d.DatasetID | None]:
     """Open the last scale of each dimension, as netCDF-C does; nothing without scales."""
-    # H5DSiterate_scales would do, but it trusts the attribute to have an element for each
-    # dimension, and ends the process where it has fewer.
+    # H5DSiterate_scales ends the process if the attribute has fewer elements than dimensions.
     try:
         if not h5a.exists(dataset, _LIST):
             return

@@ -44,8 +44,7 @@ class Identity(NamedTuple):
     @classmethod
     def settled(cls, path: Path) -> Identity:
         """Look at a file when any later change of it will show in its times."""
-        # A file that was changed within the same tick of the clock once more would look the same.
-        # So this waits until that tick is over: mostly no time at all.
+        # A change within the same tick of the clock would look the same: wait until it is over.
         identity = cls.of(path.stat())
         coarse = identity.changed_ns % _SECOND_NS == 0
         rest_ns = identity.changed_ns + (2 * _SECOND_NS if coarse else _TICK_NS) - time.time_ns()

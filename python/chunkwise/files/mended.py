@@ -54,8 +54,7 @@ def readable_patches(path: str | os.PathLike[str]) -> tuple[Patch, ...]:
 
 def copy_mended(path: str | os.PathLike[str], target: Path, found: Mended) -> None:
     """Copy a file so that libhdf5 opens the copy: to the end that it states, if it was cut off."""
-    # What is missing is zeros then.  With the end where it is, libhdf5 would refuse all of a
-    # dataset of which a part is missing.
+    # What is missing is zeros.  With the true end, libhdf5 would refuse the whole dataset.
     nbytes = Path(path).stat().st_size
     if found.stated is not None and nbytes < found.stated <= nbytes * _MOST_TIMES:
         copy_patched(path, target)

@@ -37,8 +37,7 @@ Kind = Literal[
     "unreadable",
 ]
 
-# What identifies an object among all in the files that are open (H5G_stat_t): its
-# file's number and where it lies in there, in two halves each.
+# What identifies an object (H5G_stat_t): its file's number and its place, two halves each.
 Address = tuple[int, ...]
 
 # A longer name of an object without a link is replaced by a number: one may lead to the next.
@@ -49,16 +48,13 @@ _LONGEST_NAME: Final = 200
 class Entry:
     """One name of the walk."""
 
-    # Absolute path of the link, as `decode_name` gives it; for an object that no link leads to,
-    # what it is called.
+    # Absolute path of the link (`decode_name`), or what an object without a link is called.
     path: str
     depth: int  # Number of groups above it; the root group has 0
-    # What the link leads to, or for ``hard_link`` (a second name of an object seen before) and the
-    # soft, external and user-defined links, what it is.
+    # What the link leads to; for ``hard_link`` and soft, external, user-defined links: that.
     kind: Kind
     identifier: Any = None  # The open h5py low-level object, for groups, datasets and named types
-    # For ``hard_link`` the object's first path, for ``soft_link`` the path it holds, for
-    # ``external_link`` ``FILE:PATH``; otherwise None.
+    # Path: of a ``hard_link`` the object's first, else the link's own (``FILE:PATH``) or None.
     target: str | None = None
     reason: str | None = None  # For ``unreadable``, why HDF5 could not open it, in one line
     address: Address | None = None  # Of the open object: the same under each of its names
@@ -77,8 +73,7 @@ def walk(
     references: bool = True,
 ) -> Iterator[Entry]:
     """Visit everything below a group, depth first, then what only references lead to."""
-    # Members come in the order of their creation if the group keeps it, as netCDF-4 files do,
-    # otherwise in the order of their names.
+    # Members come in the order of creation if the group keeps it, else by name.
     try:
         # Not by the file's own identifier: libhdf5 1.10 knows no attributes of one.
         is_file = isinstance(top, h5py.File)
@@ -125,8 +120,7 @@ def _below(
                     entry.path, entry.depth, "hard_link", target=first, linked=entry.linked
                 )
                 continue
-            # Groups are remembered always, since one damaged count of names must not
-            # make the walk endless; other objects only if they have several names.
+            # Groups are always remembered: a damaged count must not make the walk endless.
             if entry.kind == "group" or entry.names > 1:
                 seen[entry.address] = entry.path
         yield entry
@@ -364,8 +358,7 @@ def names_of(identifier: Any) -> int:
 
 
 def _opened(path: str, depth: int, identifier: Any) -> Entry:
-    # Not h5o.get_info: it reads a whole chunk index to know its size, and where that is
-    # damaged it can end the process (HDF5 2.0).
+    # h5o.get_info reads a whole chunk index; if it is damaged, HDF5 2.0 may end the process.
     info = h5g.get_objinfo(identifier)
     kind: Kind = "named_type"
     if isinstance(identifier, h5g.GroupID):

@@ -194,8 +194,7 @@ def largest(file: h5py.File) -> h5py.Dataset:
 
 def has_variable_length(datatype: h5t.TypeID) -> bool:
     """Return whether elements hold their values elsewhere, on the file's heap."""
-    # True for variable-length sequences and strings, and for compounds and arrays with such a
-    # member.
+    # True for variable-length sequences and strings, and types with such a member.
     if isinstance(datatype, h5t.TypeVlenID):
         return True
     if isinstance(datatype, h5t.TypeStringID):

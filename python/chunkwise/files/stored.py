@@ -61,8 +61,7 @@ def data_end(dataset: Any) -> int:
 
 def can_be_had(dcpl: h5p.PropDCID, datatype: h5t.TypeID) -> bool:
     """Return whether h5py gives the fill value without harm to the process."""
-    # It frees memory twice that a value of variable length leads to, unless it is a string by
-    # itself: the process ends, then or later.
+    # It frees memory of variable-length values twice, except of a plain string.
     if dcpl.fill_value_defined() != h5d.FILL_VALUE_USER_DEFINED:
         return True
     return isinstance(datatype, h5t.TypeStringID) or not has_variable_length(datatype)

@@ -168,8 +168,7 @@ def open_patched(path: str | os.PathLike[str], *patches: Patch | None) -> h5py.F
     return file
 
 
-# libhdf5 closes what is still open after Python has ended, and would call into it.
-# Not a set: h5py hashes a file by its root group, which may be damaged.
+# libhdf5 closes what is open after Python's end, and would call into it.
 _open_files: weakref.WeakValueDictionary[int, h5f.FileID] = weakref.WeakValueDictionary()
 
 

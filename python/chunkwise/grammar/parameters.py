@@ -13,8 +13,7 @@ from chunkwise.grammar.codecs import CODECS
 from chunkwise.grammar.filters import Filter, Pipeline
 from chunkwise.grammar.numbered import NUMBERED, Loss
 
-# Others of HDF5's registry that may lose, in ways that are not known here: APAX, JPEG-XR, FPZIP,
-# B3D, JPEG, FFMPEG.
+# Other registered filters that may lose: APAX, JPEG-XR, FPZIP, B3D, JPEG, FFMPEG.
 _MAY_LOSE: Final = frozenset({32005, 32007, 32014, 32016, 32019, 32030})
 
 

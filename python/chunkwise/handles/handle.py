@@ -349,8 +349,7 @@ class FileHandle:
 
     def _closed_alone(self) -> bool:
         """Close a file in libhdf5 that only our own objects use, and nobody asks about."""
-        # `h5py.File.close` would go through all that is open in this process, in search of objects
-        # to mark as closed.
+        # `h5py.File.close` would search all that is open in this process.
         if self.writable or closing.is_wrapped() or self._is_used():
             return False
         return self._dropped()

@@ -224,8 +224,7 @@ def _refuse_source(name: str, made: Path) -> None:
 class _Opened:
     """A file that is being indexed."""
 
-    # Its bytes are in `content` and `storage`, as far as they can be had without libhdf5; behind a
-    # URL, they come from `source`.
+    # `content` and `storage` hold its bytes without libhdf5; behind a URL they come from `source`.
 
     file: h5py.File
     nbytes: int

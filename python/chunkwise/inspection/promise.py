@@ -18,11 +18,9 @@ from chunkwise.model.seconds import Codec, Machine, Rates, Speed, parts
 from chunkwise.model.traffic import Pattern, traffic
 from chunkwise.remedy.tools import names
 
-# Promises and what was measured then mostly differ by no larger a factor: 10 of 10 on a quiet
-# machine, 17 of 21 on a busy one (`make bench ONLY=fix`).
+# Promises and measurements mostly differ by less (`make bench ONLY=fix`).
 WITHIN: Final = 2.0
-# What reading takes h5py from memory.  One read: Python, h5py, libhdf5's selections (10 us), and
-# each chunk that it touches; one chunk that is not cached: found, fetched, its filters started.
+# What reading takes h5py from memory: a read (10 us), and a chunk that is not cached.
 _RATES: Final = Rates(
     call_s=1e-5,
     touch_s=1e-6,

@@ -21,8 +21,7 @@ from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason
 from chunkwise.verdicts import FileVerdict
 from chunkwise.words import counted
 
-# Opening a file takes some 0.2 ms on a local disk: so many sources take as long as all
-# else there is to say about a large file.
+# Opening takes 0.2 ms on a local disk: these take as long as all other facts of a file.
 LOOKS: Final = 2_000
 NOT_LOOKED_FOR: Final = f"not looked for, after {LOOKS:,} others"
 
@@ -128,8 +127,7 @@ def _is_same(path: Path, own: Path) -> bool:
 
 
 def _open(path: Path, like: h5f.FileID) -> h5f.FileID:
-    # Somebody may have it open: libhdf5 refuses to open a file with two degrees of closing,
-    # and h5py, whose releases differ here, has used its own for both.
+    # libhdf5 opens no file with two degrees of closing, and h5py's depends on the release.
     fapl = h5p.create(h5p.FILE_ACCESS)
     fapl.set_fclose_degree(like.get_access_plist().get_fclose_degree())
     return h5f.open(os.fsencode(path), h5f.ACC_RDONLY, fapl)

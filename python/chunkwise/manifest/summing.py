@@ -181,8 +181,7 @@ def _exact_type(datatype: Any) -> np.dtype[Any] | None:
 
 # --- what was never written ---------------------------------------------------------
 
-# A file of a few bytes may claim any number of elements.  The work of summing them follows what is
-# stored: tiles in which nothing was written have one checksum for each shape, computed once.
+# Shapes may claim any size: tiles without data have one checksum for each shape.
 
 
 def written_tiles(dataset: Dataset, tiles: Tiles, chunk: Shape) -> npt.NDArray[np.int64] | None:

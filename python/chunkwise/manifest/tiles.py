@@ -38,8 +38,7 @@ def tile_shape(shape: Shape, nbytes: int) -> Shape:
 
 def boxes(shape: Shape, tile: Shape, chunk: Shape, nbytes: int, most_nbytes: int) -> Iterator[Box]:
     """Cut a dataset into boxes to be read one after the other."""
-    # A box has whole tiles in all dimensions but the first, in which it has whole chunks where
-    # there is room: a chunk is then decoded once, whatever its shape.
+    # Whole tiles in all dimensions but the first, there whole chunks: each is decoded once.
     if 0 in shape:
         return
     if not shape:

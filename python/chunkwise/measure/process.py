@@ -18,8 +18,7 @@ from typing import IO, Any, Final
 
 from chunkwise.trials.environment import usable_cpus
 
-# Without the folder that `-c` and `-m` put first on the path: a `statistics.py` beside the
-# user's data is not the one that is meant.
+# Without the folder of `-c` and `-m`: a `statistics.py` beside the data is not ours.
 _WITHOUT_FOLDER: Final = "import sys; sys.path[:] = filter(None, sys.path)\n"
 # Memory is looked at this often: what is taken for less is missed.
 _INTERVAL_S: Final = 0.01

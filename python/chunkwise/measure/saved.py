@@ -21,11 +21,9 @@ from chunkwise.trials.trial import BOUNDS, FACTS, Measurement, Trial
 
 FORMAT: Final = "chunkwise-bench"
 VERSION: Final = 2
-# Where the file is, what the pattern is called, how long it may take, what the other trials
-# of the run made necessary, and what was looked at outside the timed region.
+# What does not identify a trial: places, names, limits, and what is looked at outside it.
 _NOT_MEASURED: Final = frozenset({*BOUNDS, *FACTS, "access", "warm_first", "check"})
-# The run's own way to store the data has no name here: where two runs differ in it, that
-# is a difference of the data, and stands in the heading.
+# The run's own way to store the data has no name: the heading says how runs differ.
 _STORAGE: Final = ("chunks", "filters")
 AS_STORED: Final = "as stored"
 # Figures of a record that are no field of its own (`Measurement.to_record`).

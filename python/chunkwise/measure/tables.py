@@ -242,8 +242,7 @@ def _empty(
 ) -> Table:
     writes = cells[0].operation != "read"
     table = plain_table()
-    # Of all columns, a long block shape or a long list of settings may fold; nothing else
-    # may lose a letter.
+    # Only a long block shape or list of settings may fold.
     if patterns:
         table.add_column("pattern", overflow="fold")
         table.add_column("writes" if writes else "reads", justify="right", no_wrap=True)

@@ -47,8 +47,7 @@ class Spread:
     median: float  # Of all repeats
     lowest: float
     highest: float
-    # The mean without the best and the worst, as in paper 001 (section 2.2, of ten runs); of fewer
-    # than three repeats, of all.
+    # The mean without the best and the worst, as in paper 001; of fewer than three, of all.
     trimmed_mean: float
 
 
@@ -62,15 +61,13 @@ def spread(values: Sequence[float]) -> Spread:
 class Verdict:
     """What two samples of times say about each other."""
 
-    # ``slower`` or ``faster``: the other is, by more than the threshold; ``same``: they differ by
-    # less than it; ``cannot tell``: the spread allows either.
+    # The other is slower or faster by more than the threshold, the same, or ``cannot tell``.
     word: Word
     ratio: float  # Median of the other to median of the base; above 1 the other takes longer
     # The interval for the ratio; None if there are too few repeats for one.
     low: float | None = None
     high: float | None = None
-    # Where it cannot tell: this many repeats a side would likely decide.  None if more than a
-    # hundred would be needed: the ratio is about the threshold.
+    # Repeats a side that would likely decide; None if that is more than a hundred.
     repeats: int | None = None
     fastest: float | None = None  # The fastest repeat of the other to the fastest of the base
 
@@ -175,8 +172,7 @@ def _freedom(first: int, second: int) -> int:
 
 def _half_width(spread: float, first: int, second: int) -> float:
     """Return half of the interval for the logarithm of the ratio."""
-    # Student's t from the normal quantile; at 8 degrees of freedom, the fewest there are,
-    # right to 0.1 percent.
+    # Student's t from the normal quantile, right to 0.1 percent from 8 degrees of freedom on.
     n, z = _freedom(first, second), _Z
     t = z + (z**3 + z) / (4 * n) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
     return t * spread * MEDIAN_PENALTY * math.sqrt(1 / first + 1 / second)

@@ -11,8 +11,7 @@ from chunkwise.model.geometry import Axis
 
 # Bitshuffle's own choice, for most sizes of elements.
 BLOCK_NBYTES: Final = 8192
-# To find the first block that is wanted, besides the chunk; and to go past each before it, as
-# only its length leads to the next.
+# To find the first wanted block; and to pass each one before it, by its length.
 _FIRST_S: Final = 3e-6
 _NEXT_S: Final = 2.5e-8
 # Smaller chunks are decoded whole, and those of which more than this share is wanted.

@@ -51,8 +51,7 @@ TINY_CHUNK_NBYTES: Final = 1 << 12
 # 5 ms, but as many requests to a disk or an object store; ten times that is noticed anywhere.
 MANY_CHUNKS: Final = 1_000
 VERY_MANY_CHUNKS: Final = 10_000
-# A dataset that is made empty, to be filled, is taken to become at least this large: its first
-# chunk must not fill a disk, nor its thousandth be of a few bytes.
+# An empty dataset is taken to grow to this size: its chunks must be neither huge nor tiny.
 GROWN_NBYTES: Final = 1 << 17
 # One that is made with something in it may well stay as it is; a file may have thousands, and each
 # takes a whole chunk.  Those that grow are read more slowly for it: a GiB in 0.9 s in place of
@@ -166,8 +165,7 @@ def suited_chunk(
 
 def usual(shape: Sequence[int], itemsize: int) -> tuple[Pattern, ...]:
     """Return the patterns that are meant if none is stated, those that `inspect` judges by."""
-    # A line along each dimension, and a step: as many of each as cover the array, or `USUAL_READS`
-    # at random places where there are more.
+    # A line along each dimension and a step, all or `USUAL_READS` of them at random.
     found = []
     for block in canonical(shape, itemsize):
         number = math.prod(-(-n // b) for n, b in zip(shape, block, strict=True))
@@ -248,8 +246,7 @@ def expected_shape(
     grown_nbytes: int | None = None,
 ) -> tuple[int, ...]:
     """Return the extents for which chunks are chosen: those that it has, or will at least have."""
-    # Parameters are those of `default_chunk`.  Dimensions that may grow have room for each access;
-    # the slowest of them makes up for what is missing to `grown_nbytes`.
+    # As `default_chunk`; growing dimensions have room for each access, up to `grown_nbytes`.
     if grown_nbytes is None:
         grown_nbytes = GROWN_NBYTES if 0 in shape else BEGUN_NBYTES
     most = tuple(shape) if maxshape is None else tuple(maxshape)

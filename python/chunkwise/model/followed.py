@@ -34,8 +34,7 @@ def loads_of_walk(
     most_steps: int = MOST_STEPS,  # Chunks that are followed at most, about
 ) -> float:
     """Return how many chunks a walk over the whole dataset loads."""
-    # Parameters are those of `chunkwise.model.cost.walk_cost`.  Exact for libhdf5 where the walk
-    # is short.
+    # As `chunkwise.model.cost.walk_cost`; exact for libhdf5 where the walk is short.
     walk = stored.walk(block, order)
     touches = math.prod(axis.touches for axis in walk.axes)
     if touches == walk.chunk_count:

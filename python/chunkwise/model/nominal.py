@@ -22,17 +22,14 @@ from chunkwise.model.readers import CHUNKWISE, Reader
 from chunkwise.model.seconds import Codec, Machine, Rates, Speed, parts
 from chunkwise.model.traffic import Pattern, reader_of, traffic
 
-# To find a chunk of a file in memory and to start its filters, for single reads: what h5py took of
-# processor time, in some 400 layouts of 26 datasets.
+# To find and start a chunk in memory, single reads: h5py's processor time, 400 layouts.
 LOAD_S: Final = 1e-5
-# To find a chunk in memory; and to start zlib, which clears its tables, at the most: what a change
-# is judged by.
+# To find a chunk in memory and start zlib, at the most: a change is judged by this.
 _FOUND_S: Final = 4e-6
 _STARTED_S: Final = 5e-5
 # To fill a sieve buffer from memory, besides its bytes.
 _FILLED_S: Final = 5e-7
-# To find, fetch and start one from storage that is neither memory nor slow: a disk or an object
-# store takes 10 ms.
+# To find, fetch and start one between memory and a disk or object store (10 ms).
 STORED_LOAD_S: Final = 3e-4
 # If nobody says what is read, or from where: a choice that also suits slow storage.
 ANYWHERE_LOAD_S: Final = 2e-3

@@ -33,8 +33,7 @@ class Program:
     filters: frozenset[str]  # Filters that it has itself
     others: Can  # Whether it reads those that are neither in `filters` nor in `unknown`
     unknown: frozenset[str] = frozenset()  # Filters that no document mentions for it
-    # The newest format that it knows, of `FORMATS`; None if that is not known, or depends on the
-    # libhdf5 that it was built with.
+    # The newest of `FORMATS` that it knows; None if not known, or it depends on its libhdf5.
     newest: str | None = None
     # Whether it reads virtual datasets, and files with paged file space.
     virtual: Can = "not known"

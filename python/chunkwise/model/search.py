@@ -191,8 +191,7 @@ class Ranking:
 
     # Layouts, the best first; all references and the present one are among them.
     ranked: tuple[Outcome, ...]
-    # Those of all looked at to which no other is better in reading, writing and size, by their
-    # seconds of reading.
+    # Those to which no other is better in reading, writing and size, by reading seconds.
     front: tuple[Outcome, ...]
     looked_at: int  # How many layouts were
 

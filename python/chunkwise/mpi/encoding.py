@@ -89,8 +89,7 @@ class Likeness:
 
 def image_of(dataset: h5d.DatasetID) -> bytes:
     """Make a small file with a dataset like this one, without attributes."""
-    # libhdf5 copies what the dataset's header says.  Made anew from its list of properties it
-    # might be another: filters of plugins change their values whenever a dataset is made.
+    # Copied from the header: made anew, filters of plugins would change their values.
     file = h5f.create(_any_name(), h5f.ACC_TRUNC, fapl=_in_memory())
     try:
         copying = h5p.create(h5p.OBJECT_COPY)

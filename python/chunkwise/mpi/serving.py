@@ -45,8 +45,7 @@ class _Leaving:
 @contextmanager
 def serving(comm: Comm, answer: Answer | None) -> Iterator[Ask]:
     """Let ranks ask rank 0 within a block (collective)."""
-    # The block ends on each rank when it has ended on all.  If any rank's block raises, all raise:
-    # see `chunkwise.mpi.ranks.together`.
+    # It ends on each rank when it has on all; an error of one is raised on all (`together`).
     if isinstance(comm, Alone) or comm.size == 1:
         lock = threading.Lock()
 

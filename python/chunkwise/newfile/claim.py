@@ -124,8 +124,7 @@ class Claim:
 
     def put_aside(self) -> bool:
         """Put aside what a stopped run left; return whether there is something to go on from."""
-        # Of a run that was stopped while it went on from another, the one that had done more
-        # counts.
+        # Of two stopped runs, one resumed from the other, the one that had done more counts.
         if self.has_partial() and 0 <= self.size(JOURNAL) >= self.size(BEFORE[0]):
             old = self.partial_name
             system.replace_at(self.parent, old, self.folder, BEFORE[1])

@@ -134,8 +134,7 @@ class FileIndex:
             raise CannotWriteError(
                 f"{self._label}: cannot be opened for writing: {hdf5_reason(error)}"
             ) from error
-        # In which everything but chunks is made and read as ever.  Chunks are there as soon as
-        # they are written where `places` says; nothing is read from them before.
+        # Everything but chunks is made as ever; these are written where `places` says.
         self.file = h5py.File(opened)
 
     def places(self, dataset: h5d.DatasetID) -> Places:
@@ -150,8 +149,7 @@ class FileIndex:
         """Write what is left, and close the file."""
         with self._lock:
             try:
-                # A flush may fail, and the file is as it was; after a close that fails libhdf5
-                # crashes.
+                # After a failed flush the file is as it was; after a failed close libhdf5 crashes.
                 with writing_to(self._said, HDF5_ERRORS):
                     self.file.flush()
             except BaseException:

@@ -25,8 +25,7 @@ from chunkwise.routing.eligibility import Left
 from chunkwise.writing import at_once
 
 Method = Callable[..., Any]
-# A class or a module, the name of a function in it, and what replaces it, whose __wrapped__ is the
-# original.
+# Class or module, function name, and replacement, whose __wrapped__ is the original.
 Replacement = tuple[type | ModuleType, str, Method]
 
 
@@ -83,8 +82,7 @@ def _array(original: Method) -> Method:
     def __array__(self: h5py.Dataset, dtype: Any = None, copy: Any = None) -> Any:  # noqa: N807
         if copy is not False and not isinstance(self, Dataset):
             binding = bindings.binding_of(self)
-            # h5py refuses elements that are arrays, and reads all others by read_direct, which
-            # comes here again.
+            # h5py refuses elements that are arrays; others it reads by read_direct, which is ours.
             if binding.bound is not None and not binding.bound.has_arrays:
                 wanted = self.dtype if dtype is None else dtype
                 found = reading.read(self, binding, ..., wanted, comes_again=True)

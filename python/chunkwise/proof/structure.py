@@ -34,8 +34,7 @@ _FOUND: Final = b"lost+found"
 class Partners:
     """An object of the source, and the one that should be the same."""
 
-    # `path` is for messages; `name` leads to both from the root by links, and is None where only
-    # references do.
+    # `path` is for messages; `name` leads there by links, None if only references do.
 
     path: str
     name: bytes | None

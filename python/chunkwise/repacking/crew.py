@@ -181,8 +181,7 @@ class Rank:
         self,
         source: str,  # Paths: of the source, and of the half-written target
         target: str,
-        # What shows that a rank sees the same files: size and time of the source, and the inode
-        # of the target.
+        # What shows that a rank sees the same files: size and time, and the target's inode.
         same: tuple[int, ...],
         # The journal, and what is half written, of a stopped run; none if nothing is resumed.
         before: tuple[str, ...],

@@ -45,8 +45,7 @@ class NewLayout:
     named: bool = False  # Whether a rule that applies names it
     filtered: bool = False  # Whether a rule names the very filters that it has
     left: tuple[str, ...] = ()  # Why rules that mean it by a pattern do not apply to it
-    # Of chunks that were chosen, what reads come to in them; of merged data, that they are stored
-    # as the sources are.
+    # Of chosen chunks, what reads come to; of merged data, how the sources are stored.
     why: str = ""
     # What each pattern was taken for that its chunks were chosen for.
     taken_for: tuple[str, ...] = ()

@@ -27,8 +27,7 @@ from chunkwise.verdicts import FileVerdict
 from chunkwise.words import counted, format_seconds
 
 _TASK: Final = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
-# Files and folders that a run makes beside a target, which another one may meet: `claim`,
-# `run.closed`, `netcdf3.as_netcdf4`.
+# Files and folders beside a target that another run may find.
 _OURS: Final = re.compile(r"\.(.+)\.([0-9a-f]{16}\.partial|repack|(repack|netcdf4)\.[a-z0-9_]{8})")
 
 
@@ -103,8 +102,7 @@ def gather(
     wanted: Wanted | None = None,
 ) -> Batch:
     """Find the files that arguments name, and give each a place below `out`."""
-    # What lies in folders below a folder, or below the fixed part of a pattern, lies likewise
-    # below `out`.
+    # What lies below a folder, or a pattern's fixed part, lies likewise below `out`.
     folder = None if out is None else Path(out)
     real_out = None if folder is None else os.path.realpath(folder) + os.sep
     pairs: dict[Path, Path] = {}

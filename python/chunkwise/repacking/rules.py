@@ -71,8 +71,7 @@ class Rules:
     # Rules in the order given; the last that means a dataset holds.
     chunks: tuple[Rule[ChunkSetting], ...] = ()
     filters: tuple[Rule[FilterSetting], ...] = ()
-    # Datasets of fewer bytes (before filters) are left as they are, except those that a rule
-    # names.
+    # Smaller datasets (before filters) are left, unless a rule names them.
     min_nbytes: int = 0
 
     @classmethod
@@ -158,8 +157,7 @@ def parse_chunk_rule(text: str) -> Rule[ChunkSetting]:
 
 def parse_filter_rule(text: str) -> Rule[FilterSetting]:
     """Parse ``[PATTERN:]PIPELINE``."""
-    # Both may hold colons.  The whole text is a pipeline if it can be; else what follows the first
-    # colon after which it can.
+    # Both may hold colons: a whole pipeline, or what follows the first colon that fits.
     pieces = text.split(":")
     wrongs: list[UsageError] = []
     for i in range(len(pieces)):

@@ -18,8 +18,7 @@ from chunkwise.names import HDF5_ERRORS
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 DType = np.dtype[Any]
-# Where some bytes begin in an element, and in one that is made; how many there are, or between
-# which types, by NumPy's names, they are converted.
+# Where bytes begin in an element and in the result; how many, or between which types.
 Part: TypeAlias = tuple[int, int, int | tuple[str, str]]
 
 

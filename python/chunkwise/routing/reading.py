@@ -161,8 +161,7 @@ def _by_index(
 
 def _left(dataset: h5py.Dataset, binding: Binding, error: Exception) -> Left | None:
     """Leave a read to libhdf5, with a warning if a chunk is odd or the file another one."""
-    # None if a source has changed and is known as it is now: libhdf5 may have it open as it was
-    # before.  Raises what libhdf5 cannot do better.
+    # None if a source has changed: libhdf5 may have it open as before.
     if isinstance(error, UnsoundIndexError | RemoteError | FileChangedError) and not binding.own:
         from chunkwise.remote import ros3
 

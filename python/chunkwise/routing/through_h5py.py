@@ -45,8 +45,7 @@ def read(dataset: h5py.Dataset, index: Any, dtype: Any) -> Any:
 
 def read_all(dataset: h5py.Dataset, dtype: Any) -> Any:
     """Read all elements, as `h5py.Dataset.__array__` does, which reads by `read_direct`."""
-    # Our `read_direct` would wait for pending writes, while h5py's method holds the lock that they
-    # need.  The caller has already waited for pending writes.
+    # Our `read_direct` would wait for writes that need the lock; the caller has waited.
 
     def read() -> Any:
         with phil:

@@ -68,8 +68,7 @@ class TracedDataset:
     dataset: str
     shape: tuple[int, ...]  # Elements in each dimension, and bytes of one
     item_nbytes: int
-    # Calls of ``H5Dread`` or ``H5Dwrite``, or of one for several datasets, their bytes, and the
-    # time within the calls.
+    # Calls of ``H5Dread`` or ``H5Dwrite``, their bytes, and the time within them.
     calls: int
     nbytes: int
     seconds: float
@@ -228,8 +227,7 @@ class _Walk:
 
 def patterns(one: TracedDataset) -> Iterator[StatedPattern]:
     """Give its calls as access patterns: walks by their block, nothing for other selections."""
-    # Boxes of one shape in order are ``BLOCK@walk``, in no order ``BLOCK@random``.  Both are walks
-    # over the whole dataset, and weigh as much as was done of them.
+    # Boxes of one shape: in order ``@walk``, else ``@random``, by how much of the dataset.
     counts: dict[_Walk, float] = {}
     for run in one.runs:
         block = run.block
@@ -239,8 +237,7 @@ def patterns(one: TracedDataset) -> Iterator[StatedPattern]:
         walk = _Walk(block, block == one.shape or from_the_start or run.times > _BY_CHANCE)
         whole = math.prod(-(-n // b) for n, b in zip(one.shape, block, strict=True))
         counts[walk] = counts.get(walk, 0) + run.times / max(whole, 1)
-    # A box that was read alone now and then belongs to the walk of the same shape; and where most
-    # are in no order, so are those that by chance follow each other.
+    # A lone box belongs to the walk of the same shape, and an ordered few to a random many.
     for scattered in [walk for walk in counts if not walk.in_order]:
         walk = replace(scattered, in_order=True)
         if walk in counts:

@@ -49,8 +49,7 @@ class Breakdown(TypedDict):
     storage_s: float | None
     # Seconds decoding, for each filter of the pipeline; of writes, encoding as well.
     filters_s: dict[str, float | None]
-    # Seconds copying elements to their places; None if that is part of `other_s`, as copies of
-    # less than 4 KiB out of a chunk always are.
+    # Seconds copying elements; None if in `other_s`, as for copies below 4 KiB.
     scatter_s: float | None
     # Seconds of the reading thread that no other figure accounts for, never below 0.
     other_s: float | None
@@ -62,8 +61,7 @@ class Breakdown(TypedDict):
     other_threads_s: float | None
     # Stored chunks that the reads touched, each as often as a read touched it.
     chunk_touches: int | None
-    # How often one of them had to be loaded and decoded: the chunk cache's misses.  In chunkwise
-    # also those decoded ahead.
+    # Chunks that were loaded and decoded: cache misses; in chunkwise also those ahead.
     chunk_loads: int | None
     chunk_hits: int | None  # How often it was found decoded
     chunks_touched: int | None  # How many different chunks those were
@@ -230,8 +228,7 @@ def _name_of(number: int, tallied: Tallies) -> str:
 
 FROM_BARE_WRITING: Final[Method] = "filters measured, storage from bare writing"
 
-# The engine measures what it does, and how long it hands chunks over; what of that is
-# storage is an estimate.
+# The engine measures itself; the part of fetching that is storage is an estimate.
 OF_ENGINE: Final[Method] = "measured, storage from bare writing"
 # Data without chunks is written bare in pieces of at most this many bytes.
 _MOST_PIECE_NBYTES: Final = 1 << 20

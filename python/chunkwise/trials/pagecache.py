@@ -15,8 +15,7 @@ from chunkwise.trials.environment import field
 
 PageCache = Literal["warm", "cold"]
 PAGE_CACHES: Final[tuple[PageCache, ...]] = ("warm", "cold")
-# Of what was fetched, so much must have come from storage for a trial to be called cold:
-# read-ahead and what other files brought along blur the rest.
+# So much must come from storage to be cold: read-ahead blurs the rest.
 VERIFIED_SHARE: Final = 0.5
 
 

@@ -231,8 +231,7 @@ class Costs:
         self, link: Link, pattern: Pattern, layout: Layout, who: Reader, name: str
     ) -> dict[str, float | None]:
         """Count requests for a pattern, and how long they take, without decoding."""
-        # A single read finds nothing in the cache.
-        # Unfiltered chunks are fetched whole, too.
+        # A single read finds nothing in the cache; unfiltered chunks are fetched whole.
         stored = Stored.of(self.shape, layout.chunks, self.facts.itemsize)
         found = traffic(stored, pattern, who)
         if not stored.chunked:

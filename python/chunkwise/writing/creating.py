@@ -62,8 +62,7 @@ class Created:
 
     dataset: h5py.Dataset  # As h5py has it
     effort: Effort  # For encoding its chunks
-    # Still to be written, of the dataset's shape; None if there is none, or h5py has written
-    # it, as it does what is not plain bytes.
+    # Still to be written, of the dataset's shape; None if h5py has written it.
     data: npt.NDArray[Any] | None
 
 
@@ -134,8 +133,7 @@ def _data(request: Request, where: str) -> tuple[Any, bool]:
             stored = array.dtype
         else:
             stored = _kind(request, data, where).dtype
-            # Integers beyond 64 bits with a sign are floats to NumPy without a type.  And to
-            # half precision libhdf5 before 2.0 rounds some numbers up to half of what they are.
+            # To NumPy, large integers are floats; libhdf5 before 2.0 rounds some halves wrongly.
             is_half = (stored.base.kind, stored.base.itemsize) == ("f", 2)
             as_it_is = isinstance(data, np.ndarray) and not is_half
             array = np.asarray(data, None if as_it_is else stored.base)

@@ -73,11 +73,9 @@ class StoredDataset:
     is_filtered: bool
     cache_nbytes: int  # Which libhdf5 has for its chunks
     has_unfiltered_edges: bool
-    # Whether its last chunk holds only the elements that exist.  libhdf5 makes its buffer as
-    # short, and writes beyond it (`tests/upstream/short_chunk.c`).
+    # Whether the last chunk is short: libhdf5 writes beyond it (`tests/upstream/short_chunk.c`).
     has_short_edge: bool = False
-    # Whether libhdf5 leaves out filters that shrink nothing.  It then may keep the mask of the
-    # chunk that was there before (`tests/upstream/filter_mask_kept.c`).
+    # Whether libhdf5 leaves out filters, with an old mask (`tests/upstream/filter_mask_kept.c`).
     leaves_out: bool = False
     # Whether it is one chunk that libhdf5 deflates as fast, and that its cache holds.
     is_one_chunk: bool = False
@@ -169,8 +167,7 @@ def assigned(
 
 def is_held(dataset: h5py.Dataset) -> bool:
     """Whether libhdf5 is to write a dataset until the next flush, however it has grown."""
-    # Its cache holds chunks that replace flushed ones.  If another wrote next, they would have to
-    # go to the file before that flush (`docs/writing.md`).
+    # Its cached chunks would have to be in the file before another writes (`docs/writing.md`).
     with phil:
         stored = stored_of(dataset)
         return stored is not None and _held(dataset, stored, dataset.shape)

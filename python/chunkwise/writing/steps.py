@@ -80,8 +80,7 @@ def encode(
 
 def _drop(dataset: h5py.Dataset, chunk: tuple[int, ...], part: Box) -> None:
     """Let libhdf5's cache forget chunks that it would encode to give their size."""
-    # It drops what is replaced in the file, here by one byte for a moment.  Should nothing else
-    # come there, such a chunk can be written whole; not one at the edge, which stays in the cache.
+    # It drops what is replaced in the file.  A whole chunk may take that place later.
     origins = itertools.product(
         *(range(*ends, side) for ends, side in zip(part, chunk, strict=True))
     )

@@ -23,8 +23,7 @@ class Finding:
     """One thing that is known against what a program is going to do."""
 
     code: str  # Stable, such as ``independent-filtered``; docs/mpi.md explains each
-    # ``error``: it fails, hangs or spoils data; ``warning``: it takes a multiple of the time;
-    # ``note``: it depends on what the program does.
+    # ``error``: fails or spoils data; ``warning``: much slower; ``note``: it depends.
     severity: Severity
     summary: str  # What happens
     evidence: str  # Which settings show it, with their values

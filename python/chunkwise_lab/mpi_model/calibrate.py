@@ -37,8 +37,7 @@ class Run:
     """A job that was measured."""
 
     job: Job  # What was done
-    # Seconds of each phase on the rank that took longest; phases that are not there were not
-    # measured.  `OTHER` is what belongs to none: opening, laying out, closing.
+    # Seconds of each measured phase on the slowest rank; `OTHER` belongs to none.
     phases: Mapping[str, float]
     elapsed_s: float | None = None  # Seconds of all
     storage: str = ""  # Names the file system: those of different ones are not compared

@@ -42,8 +42,7 @@ class Machine:
 
     encode_rate: float = 150e6  # Decoded bytes that a core reads from memory, encodes and keeps
     verify_rate: float = 500e6  # Decoded bytes that a core decodes and compares
-    # Stored bytes that one rank, all ranks of a node, and all ranks together read or write at
-    # most.
+    # Stored bytes that a rank, a node's ranks, and all ranks read or write at most.
     rank_rate: float = 1e9
     node_rate: float = 2e9
     storage_rate: float = 100e9

@@ -27,8 +27,7 @@ _LEAST_S: Final = 2e-3
 class Kept:
     """One promise, and what was measured."""
 
-    # How many times as fast: by the model; by the medians; by the quickest before and the slowest
-    # after; by the slowest before and the quickest after.
+    # How many times as fast: by the model; by medians; at the least; at the most.
     promised: float
     measured: float
     lowest: float

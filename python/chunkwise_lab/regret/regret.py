@@ -42,8 +42,7 @@ from chunkwise_lab.regret.thumbs import rules
 CLAIMED: Final = 0.15
 _LEAST_NBYTES: Final = 8 << 10
 _MOST_NBYTES: Final = 16 << 20
-# Layouts of the grid that are measured: this many of the best by the model, and by counts of
-# chunks and bytes where loading a chunk takes this many seconds.
+# Grid layouts to measure: the best by the model, and by counts at such a time for a load.
 _FINAL: Final = 3
 _LOADS_S: Final = (5e-6, 2e-5, 1e-4)
 _FILTERS: Final = "shuffle+deflate:4"
@@ -143,8 +142,7 @@ def of_file(
     opened = by_chunkwise if case.reader else by_h5py()
     made = {present: path}
     seconds = _measured(case.values(), final, work.asked, opened, path.parent, say, made)
-    # No rule of thumb is of the grid, but each is a layout that there is; a file that is larger
-    # than it may become is none.
+    # Rules of thumb are not of the grid; a file may not grow beyond its limit.
     able = [one for one in seconds if one == advice.best or problem.fits(problem.outcome(one))]
     winner = min(able, key=lambda layout: seconds[layout])
     return Regret(

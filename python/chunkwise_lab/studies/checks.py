@@ -55,8 +55,7 @@ class Points:
 
     all: tuple[Mapping[str, str], ...]  # Labels and values of every row, at either scale
     names: tuple[str, ...]  # Axes and labels that some have
-    # Whether there are rows of which nothing is known before they are measured: of probes, or of a
-    # dataset's own access patterns.
+    # Whether rows may exist that are not known yet: of probes, or a dataset's own patterns.
     open: bool
 
     def check(self, what: str, where: Where) -> None:

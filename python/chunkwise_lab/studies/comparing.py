@@ -140,8 +140,7 @@ class Ratio:
     low: float
     high: float
     repeats: int  # The fewest that a sample has
-    # Whether some pairs differ one way and some the other, beyond the noise: then their mean says
-    # nothing.
+    # Whether pairs differ both ways, beyond the noise: then their mean says nothing.
     opposed: bool = False
 
     @property

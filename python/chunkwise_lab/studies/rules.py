@@ -58,8 +58,7 @@ class ClaimVerdict:
 
     word: Word
     sentence: str  # With today's numbers; ends with a full stop
-    # How often what decides has to be measured for another word than `cannot tell`, about; None
-    # for any other word, and where more repeats would hardly tell.
+    # Repeats that would decide, about; None for other words, or if repeats hardly help.
     repeats: int | None = None
     # Labels and values of what decides, without the axis that is summed over.
     decisive: tuple[Mapping[str, str], ...] = ()

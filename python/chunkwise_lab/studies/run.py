@@ -52,8 +52,7 @@ from chunkwise_lab.studies.probes import PROBES
 from chunkwise_lab.studies.results import Outcome, StudyResults, labelled
 from chunkwise_lab.studies.study import Data, Experiment, Run, Scale, Study
 
-# Generated files have this time of change, so that trials on them can be found again after
-# they were generated anew: the same options make the same bytes.
+# Generated files have this time: the same options make the same bytes, and trials are kept.
 _MTIME_S: Final = 1_000_000_000
 
 
@@ -131,14 +130,11 @@ class Options:
     file: str | None = None
     dataset: str | None = None
     source: str = ""  # The folder that the study was read from, where it is none of this package
-    # What the operations of a trial may take, about; what takes longer is estimated.  None for
-    # what the study says.
+    # Seconds of a trial's operations, about; more is estimated; None for the study's.
     seconds: float | None = None
-    # How many processes of MPI, one number after the other, where a study starts some; empty for
-    # the study's own numbers.
+    # Numbers of MPI processes; empty for the study's own.
     ranks: tuple[int, ...] = ()
-    # The most that the rows of a claim are measured if it is undecided; None for no more often
-    # than all others.
+    # The most repeats of an undecided claim; None for no more than others.
     undecided: int | None = None
 
 

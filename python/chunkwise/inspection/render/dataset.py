@@ -261,8 +261,7 @@ def _print_lines(
 
 
 def _name(entry: ObjectFacts) -> str:
-    # If the tree no longer shows the depth, the whole path does; and what an object without a
-    # link is called.
+    # The whole path shows what the tree no longer does, and objects without a link.
     deep = entry.depth > _DEPTH_SHOWN or (not entry.linked and entry.depth == 1)
     return printable(entry.path if deep else entry.path.rpartition("/")[2] or "/")
 
