@@ -19,11 +19,11 @@ function el(tag, settings = {}, ...children) {
 const deed = (what, query = {}) => answered(fetch(what, { method: "POST", body: worded(query) }));
 
 function worded(query) {
-  const query = new URLSearchParams();
+  const words = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
-    for (const one of Array.isArray(value) ? value : [value]) query.append(name, one);
+    for (const one of Array.isArray(value) ? value : [value]) words.append(name, one);
   }
-  return query;
+  return words;
 }
 
 async function answered(asking, what = "") {
