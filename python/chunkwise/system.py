@@ -56,6 +56,14 @@ def memory_file(name: str) -> int:
         return os.dup(stream.fileno())
 
 
+def same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
+    """Return whether two paths lead to the same file, which is there."""
+    try:
+        return os.path.samefile(one, other)  # noqa: PTH121
+    except (OSError, ValueError):
+        return False
+
+
 # Whether a library can be put under a program's HDF5.
 LINUX: Final = sys.platform == "linux"
 

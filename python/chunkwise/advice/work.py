@@ -6,6 +6,7 @@ import importlib
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -194,7 +195,9 @@ class Work:
         shapes = [present.chunks or usual, usual, shrunk(usual, target.itemsize, _SMALL_NBYTES)]
         pipelines = goals.pipelines(self.goal, present, target.itemsize)
         if goals.plugins_may_be_used(self.goal, present):
-            _load_plugins()
+            # It registers its filters in this libhdf5.
+            with suppress(ImportError):
+                importlib.import_module("hdf5plugin")
         deadline = time.monotonic() + _SAMPLING_SHARE * max(0.0, self._left_s)
         with open_h5(target.file) as file:
             found = sampling.take(
@@ -377,11 +380,3 @@ def joined(first: Proof, last: Proof) -> Proof:
         {**first.failed, **last.failed},
         {**first.ours_samples, **last.ours_samples},
     )
-
-
-def _load_plugins() -> None:
-    """Register hdf5plugin's filters in this libhdf5, if it is installed."""
-    try:
-        importlib.import_module("hdf5plugin")
-    except ImportError:
-        return

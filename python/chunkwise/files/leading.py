@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from h5py import h5f, h5g, h5l, h5o, h5p
 
+from chunkwise import system
 from chunkwise.errors import LeadsOutsideError, UsageError
 from chunkwise.names import HDF5_ERRORS, decode_name, printable
 
@@ -60,7 +61,7 @@ class Bounds:
                 f"{said}; a file that is not local leads to no other file: download it, with the "
                 "files that it needs"
             )
-        if self.external == "none" and not _is_same(path, self.own):
+        if self.external == "none" and not system.same_file(path, self.own):
             raise LeadsOutsideError(
                 f"{said}, another file; if you trust it: external='folder' or 'anywhere' "
                 "(--external)"
@@ -203,10 +204,3 @@ def _never_ends(path: str, *, answers: bool) -> bool:
     if not answers or not stat.S_ISCHR(found.st_mode) or not hasattr(os, "major"):
         return True
     return os.major(found.st_rdev) != _MEMORY or os.minor(found.st_rdev) not in _ANSWERING
-
-
-def _is_same(path: str, own: str) -> bool:
-    try:
-        return os.path.samefile(path, own)  # noqa: PTH121
-    except (OSError, ValueError):
-        return False

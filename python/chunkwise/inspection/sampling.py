@@ -70,7 +70,7 @@ def choose(
 ) -> tuple[ObjectFacts, ...]:
     """Choose the datasets of a file that are worth a sample."""
     fit = [one for one in objects if one.dataset is not None and _can_sample(one.dataset)]
-    fit.sort(key=_logical_nbytes, reverse=True)
+    fit.sort(key=logical_nbytes, reverse=True)
     return tuple(fit[:limit])
 
 
@@ -115,7 +115,8 @@ def _can_sample(facts: DatasetFacts) -> bool:
     return facts.chunks.nbytes <= LARGEST_CHUNK_NBYTES and not bomb
 
 
-def _logical_nbytes(one: ObjectFacts) -> int:
+def logical_nbytes(one: ObjectFacts) -> int:
+    """Return the bytes of a dataset before filters; 0 of other objects."""
     return (one.dataset and one.dataset.logical_nbytes) or 0
 
 

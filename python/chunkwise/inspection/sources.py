@@ -14,6 +14,7 @@ from typing import Final
 
 from h5py import h5d, h5f, h5i, h5o, h5p
 
+from chunkwise import system
 from chunkwise.files.leading import Bounds, is_series, name_of_source
 from chunkwise.files.leading import places as places
 from chunkwise.inspection.facts import Source, TooShort
@@ -80,7 +81,7 @@ def _missing(
     for path in places(name_of_source(file) or file, own, "HDF5_VDS_PREFIX", prefix):
         if not is_file(path):
             continue
-        if _is_same(path, own):
+        if system.same_file(path, own):
             return _missing_datasets(this, names)
         try:
             opened = _open(path, this)
@@ -116,13 +117,6 @@ def is_file(path: Path) -> bool:
         return path.is_file()
     except (OSError, ValueError):
         # No permission, or a name that is too long.
-        return False
-
-
-def _is_same(path: Path, own: Path) -> bool:
-    try:
-        return path.samefile(own)
-    except OSError:
         return False
 
 

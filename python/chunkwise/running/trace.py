@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
+from chunkwise import system
 from chunkwise.errors import UsageError
 from chunkwise.grammar import format_shape
 from chunkwise.names import printable
@@ -305,7 +305,7 @@ def recorded(path: str, file: str, dataset: str | None) -> tuple[str, tuple[str,
     """Find what a program has read of a dataset."""
     found = _datasets(path)
     wanted = None if dataset is None else "/" + dataset.strip("/")
-    same = [one for one in found if _is_same(one["file"], file)]
+    same = [one for one in found if system.same_file(one["file"], file)]
     if dataset is None and not same:
         raise UsageError(f"{printable(path)} has no read of {printable(file)}: name a dataset")
     for one in [*same, *(found if dataset is not None else [])]:
@@ -315,13 +315,6 @@ def recorded(path: str, file: str, dataset: str | None) -> tuple[str, tuple[str,
     what = f"of {printable(wanted)}" if wanted else f"of {printable(file)}"
     others = f"; it has walks over {joined([printable(name) for name in names])}" if names else ""
     raise UsageError(f"{printable(path)} has no walk {what} in it{others}")
-
-
-def _is_same(one: str, other: str) -> bool:
-    try:
-        return os.path.samefile(one, other)  # noqa: PTH121
-    except OSError:
-        return False
 
 
 def read_trace(path: str) -> list[TracedDataset]:

@@ -20,6 +20,7 @@ from chunkwise.files.opening import find_dataset, full_name
 from chunkwise.inspection import DatasetFacts, FileFacts, Finding, ObjectFacts, inspect
 from chunkwise.inspection.finding import SEVERITIES
 from chunkwise.inspection.records import plain
+from chunkwise.inspection.sampling import logical_nbytes
 from chunkwise.names import HDF5_ERRORS, printable, shell_word
 from chunkwise.viewing.apart import Running
 from chunkwise.viewing.bytemap import Numbers, Rest, Spans, all_spans
@@ -205,7 +206,7 @@ class Session:
             ranks[one.path] = max(rank, ranks.get(one.path, 0))
         rows = [(i, one) for i, one in enumerate(self.quick.objects) if one.dataset is not None]
         rows.sort(
-            key=lambda row: (ranks.get(row[1].path, -1), _logical_nbytes(row[1])), reverse=True
+            key=lambda row: (ranks.get(row[1].path, -1), logical_nbytes(row[1])), reverse=True
         )
         return [number for number, _ in rows]
 
@@ -435,10 +436,6 @@ def usual_reads(shape: Sequence[int]) -> list[str]:
     if len(axes) < 2:
         return ["all", "random:1000"]
     return [*(f"line:{axis}" for axis in axes), f"plane:{axes[0]}"]
-
-
-def _logical_nbytes(one: ObjectFacts) -> int:
-    return (one.dataset and one.dataset.logical_nbytes) or 0
 
 
 def _row(one: ObjectFacts) -> dict[str, Any]:
