@@ -296,7 +296,7 @@ def _answer(comparison: Comparison, total: int) -> str:
 
 
 def _undecided(undecided: list[Match], threshold: float) -> str:
-    said = f"{len(undecided)} cannot be told: "
+    said = f"{len(undecided)} undecided: "
     waited = sum(match.base_waited or match.other_waited for match in undecided)
     if waited * 2 >= len(undecided):
         return said + "the machine was busy with other programs; measure again when it is not."
