@@ -46,7 +46,7 @@ class Ending:
 def ending() -> Iterator[Ending]:
     """End on SIGINT, SIGTERM and SIGHUP by an exception, so that what was made is removed."""
     found = Ending()
-    # A shell's background program ignores Ctrl-C, and nohup's a closed terminal: so does this.
+    # Signals that the parent had ignored, as by nohup or a shell's &, stay ignored.
     before = {
         number: signal.getsignal(number)
         for number in system.ENDING

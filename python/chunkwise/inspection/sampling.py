@@ -30,7 +30,7 @@ Bytes = npt.NDArray[np.uint8]
 SAMPLED_NBYTES: Final = 24 << 20
 # Chunks differ, a few of them suffice for an average.
 SAMPLED_CHUNKS: Final = 8
-# More of small chunks: a processor predicts the branches of a few hundred KiB it has seen.
+# More of small chunks: processors predict the branches of a few hundred KiB seen before.
 UNLEARNT_NBYTES: Final = 2 << 20
 MOST_CHUNKS: Final = 1_000
 # One chunk beyond this is not worth its time and memory.

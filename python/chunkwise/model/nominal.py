@@ -22,14 +22,14 @@ from chunkwise.model.readers import CHUNKWISE, Reader
 from chunkwise.model.seconds import Codec, Machine, Rates, Speed, parts
 from chunkwise.model.traffic import Pattern, reader_of, traffic
 
-# To find and start a chunk in memory, single reads: h5py's processor time, 400 layouts.
+# To find and start a chunk in memory, for single reads: h5py's processor time, 400 layouts.
 LOAD_S: Final = 1e-5
 # To find a chunk in memory and start zlib, at the most: a change is judged by this.
 _FOUND_S: Final = 4e-6
 _STARTED_S: Final = 5e-5
 # To fill a sieve buffer from memory, besides its bytes.
 _FILLED_S: Final = 5e-7
-# To find, fetch and start one between memory and a disk or object store (10 ms).
+# The same from storage slower than memory, and faster than a disk or object store (10 ms).
 STORED_LOAD_S: Final = 3e-4
 # If nobody says what is read, or from where: a choice that also suits slow storage.
 ANYWHERE_LOAD_S: Final = 2e-3

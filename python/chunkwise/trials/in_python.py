@@ -36,7 +36,7 @@ Write = Callable[[unions.Index, npt.NDArray[Any]], None]
 Read = Callable[[unions.Index, unions.Laps], npt.NDArray[Any]]
 # Latencies kept for each trial; the contract of `_native.WalkResult`.
 KEPT_LATENCIES = 100_000
-# A loop in Python does this many: the first read pays for chunks that others find cached.
+# Reads of a Python loop, the first of which fills caches, unless they take PATIENCE times more.
 FEWEST_OPERATIONS = 3
 PATIENCE = 4.0
 

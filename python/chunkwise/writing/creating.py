@@ -133,7 +133,7 @@ def _data(request: Request, where: str) -> tuple[Any, bool]:
             stored = array.dtype
         else:
             stored = _kind(request, data, where).dtype
-            # To NumPy, large integers are floats; libhdf5 before 2.0 rounds some halves wrongly.
+            # To NumPy, large integers are floats; libhdf5 before 2.0 rounds wrongly to `f2`.
             is_half = (stored.base.kind, stored.base.itemsize) == ("f", 2)
             as_it_is = isinstance(data, np.ndarray) and not is_half
             array = np.asarray(data, None if as_it_is else stored.base)
