@@ -1,9 +1,13 @@
 """Which filters have a name, and how do their options map to HDF5's cd_values?
 
-What a program gives to ``H5Pset_filter`` is not what the file stores: many filters add the element
-size, the chunk's bytes or their version.  `Codec.to_cd` writes the first form, `Codec.from_cd`
-reads the second.  Defaults are those of h5py (deflate 4, szip nn:8) or hdf5plugin (zstd 3,
-bzip2 9, blosc lz4:5, blosc2 blosclz:5).
+HDF5 knows a filter by its number and a list of unsigned integers, the client data values
+("cd_values").  What a program gives to ``H5Pset_filter`` is not what the file stores: many filters
+add the element size, the chunk's bytes or their own version when the dataset is made.
+`Codec.to_cd` writes the first form, `Codec.from_cd` reads the second.
+
+Numbers below 256 are HDF5's own (``H5Zpublic.h``), the others are from The HDF Group's list of
+registered filter plugins.  Where a text leaves an option out, the default is that of h5py (deflate
+4, szip nn:8) or of hdf5plugin (zstd 3, bzip2 9, blosc lz4:5, blosc2 blosclz:5).
 """
 
 from __future__ import annotations
@@ -25,7 +29,8 @@ class Codec:
     usage: str  # How it is written, for error messages
     # Options as written -> options in full, or None if they make no sense.
     canonical: Callable[[Options], Options | None]
-    # Stored cd_values -> options in full, or None if options cannot express them.
+    # cd_values as stored in a file -> options in full, or None if they do not say what the options
+    # can express.
     from_cd: Callable[[CdValues], Options | None]
     to_cd: Callable[[Options], CdValues]  # Options in full -> cd_values for ``H5Pset_filter``
     # Options in full -> what ``h5repack -f`` calls it, or None if it cannot.
@@ -81,7 +86,8 @@ def _levelled(
     word: str | None = None,
 ) -> Codec:
     """A filter whose one option is a level, stored as a 32-bit cd value."""
-    # `default` is for a level left out, in a text and in a file (bzip2, zstd).
+    # `default` stands for a level left out, in a text and in a file (bzip2 and zstd read missing
+    # cd_values so; H5Pset_deflate always stores one).
 
     def canonical(options: Options) -> Options | None:
         full = options or (default,)
@@ -113,7 +119,8 @@ def _szip() -> Codec:
         return full if fits and int(full[1]) % 2 == 0 else None
 
     def from_cd(cd: CdValues) -> Options | None:
-        # Stored: mask with HDF5's bits, pixels per block, bits per pixel, pixels per scan line.
+        # Stored: the mask with bits that HDF5 adds, pixels per block, bits per
+        # pixel, pixels per scan line.
         methods = [method for method, bit in masks.items() if cd and cd[0] & bit]
         return canonical((methods[0], cd[1])) if len(methods) == 1 and len(cd) > 1 else None
 
@@ -135,7 +142,8 @@ def _scaleoffset() -> Codec:
     def canonical(options: Options) -> Options | None:
         full = options or ("in", 0)
         fits = len(full) == 2 and full[0] in types
-        # For integers a number of bits (0: as needed), for floats decimal digits to keep.
+        # For integers the factor is a number of bits (0: as many as needed), for
+        # floats the decimal digits to keep, which may be negative.
         low, high = (0, 64) if full[0] == "in" else (-1000, 1000)
         return full if fits and _whole(full[1], low, high) else None
 
@@ -161,7 +169,8 @@ def _blosc(
     name: str, filter_id: int, compressors: Mapping[str | int, int], before: tuple[str, ...]
 ) -> Codec:
     """Blosc and Blosc2: compressor, level, and what comes before compressing."""
-    # cd_values 0 to 3 are the filter's; 4 the level, 5 an index into `before`, 6 the compressor.
+    # cd_values 0 to 3 are the filter's own; 4 is the level, 5 an index into `before` (1, shuffle,
+    # is not printed), 6 the compressor.
     shuffle = before[1]
     default = "lz4" if name == "blosc" else "blosclz"
 
