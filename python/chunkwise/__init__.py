@@ -74,8 +74,7 @@ __all__ = [
     "wrap",
 ]
 
-# Where a name comes from: imported when it is first used, so that a
-# worker of `chunkwise bench` can load another libhdf5 than h5py's, and no second one.
+# Names are imported when first used: a worker of `bench` may load another libhdf5 than h5py's.
 _LATER = {
     name: f"chunkwise.{module}"
     for module, names in {

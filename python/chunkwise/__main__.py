@@ -1,9 +1,4 @@
-"""What does ``python -m chunkwise`` do?  The command line, or a program with h5py patched.
-
-``python -m chunkwise script.py args`` and ``python -m chunkwise -m module args`` run a
-program, with ``--stats`` before it also say how much went through the engine; the name of a
-subcommand, or any other option, is for the command line.
-"""
+"""What does ``python -m chunkwise`` do?  The command line, or a program with h5py patched."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""How does a package offer names without importing what they need?
+"""How does a package offer names without importing what they need, such as h5py?
 
-A worker of `chunkwise bench` may load another libhdf5 than h5py's, and then must not
-import h5py. So packages that lead to h5py import their modules when a name is first used.
+A worker of `chunkwise bench` may load another libhdf5 than h5py's, and must not import h5py.
 """
 
 from __future__ import annotations

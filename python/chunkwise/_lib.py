@@ -1,7 +1,4 @@
-"""Which libhdf5 does this process call?  The one that h5py's handles come from.
-
-Its one lock is h5py's, even while the program ends.
-"""
+"""Which libhdf5 does this process call?  The one of h5py's handles, under h5py's lock."""
 
 from __future__ import annotations
 
@@ -39,8 +36,7 @@ def _random_bits(count: int) -> int:
 
 def _leave_plugins_of_netcdf4() -> None:
     """Take the plugins of netCDF4's wheel out of the path of h5py's libhdf5."""
-    # They call the libhdf5 that is in that wheel, so in another one they cannot set up a filter.
-    # `import netCDF4` puts their folder into HDF5_PLUGIN_PATH, which child processes inherit.
+    # They call the libhdf5 of that wheel.  `import netCDF4` adds them to HDF5_PLUGIN_PATH.
     for number in reversed(range(h5pl.size())):
         folder = Path(os.fsdecode(h5pl.get(number)))
         package = folder.parent

@@ -15,8 +15,7 @@ EXTERNAL_LAYOUT: str
 Hyperslab = tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]
 # One hyperslab, or the union of several.
 Hyperslabs = Hyperslab | Sequence[Hyperslab]
-# What is chosen along some neighbouring dimensions: of one, start, step and count; or the
-# coordinates of points, an array a dimension.
+# Choices along neighbouring dimensions: start, step and count of one; or coordinates of points.
 Factor = tuple[int, int, int] | list[npt.NDArray[np.uint64]]
 
 @type_check_only
@@ -28,12 +27,10 @@ class WalkResult(TypedDict):
     elapsed_s: float  # Of the reads alone
     selected_nbytes: int
     latencies_s: list[float]  # Of each operation, in order, at most 100,000 of them
-    # Of `elapsed_s`: opening the dataset for each operation (None if it was open), and putting
-    # unions together (None if there were none).
+    # Of `elapsed_s`: opening the dataset for each operation, and putting unions together; or None.
     open_s: float | None
     select_s: float | None
-    # By a number of operations (1, 2, 4, 8, ... and the last), the CRC-32 of all bytes read up to
-    # there, so that walks that ended at different points can be compared.  Not timed.
+    # By a number of operations (1, 2, 4, ...), the CRC-32 of all bytes read so far.  Not timed.
     checksums: dict[int, int]
 
 @type_check_only
@@ -77,7 +74,7 @@ class EngineWriteResult(WriteResult, total=False):
 class ChunkCensus(TypedDict):
     """What is common to the stored chunks of a dataset."""
 
-    index_type: int | None  # H5D_chunk_index_t; None if nothing is stored or it is not told
+    index_type: int | None  # H5D_chunk_index_t; None if nothing is stored or HDF5 does not say
     allocated: int
     stored_nbytes: int | None  # None if chunks cannot be listed
     # Stored bytes of the smallest, the middle and the largest; None also where none is stored.
@@ -103,8 +100,8 @@ class FilterTally(TypedDict):
 class Library:
     """A libhdf5, bound at run time (DESIGN: the one that made the handles)."""
 
-    # Handles given must be live ones of this library.  What is told of chunks raises
-    # `CorruptDataError` where the file does not tell it.
+    # Handles must be live ones of this library.  Facts about chunks raise `CorruptDataError` if
+    # the file does not give them.
 
     @staticmethod
     def from_handle(
@@ -124,13 +121,12 @@ class Library:
     def chunk_census(self, dataset_id: int) -> ChunkCensus:
         """Take the census of a chunked dataset's chunks, from its index alone."""
     def written_origins(self, dataset_id: int, most: int) -> list[list[int]]:
-        """Tell where the first written chunks begin, in the array's order, `most` of them."""
+        """Return the origins of the first `most` written chunks, in the array's order."""
     def unfiltered_partial_chunks(self, dataset_id: int) -> bool:
-        """Tell whether chunks at a dataset's edge are stored without filters."""
+        """Return whether chunks at a dataset's edge are stored without filters."""
     def tally(self, filters: Sequence[int]) -> dict[int, FilterTally]:
-        """Count the calls of filters from now on if not already, and tell those until now."""
-        # `filters` are HDF5's numbers.  A filter whose function cannot be found is missing in the
-        # answer.  The counts are of all datasets that this library reads or writes.
+        """Count the calls of filters from now on if not already; return the counts."""
+        # By HDF5's numbers, for all datasets; a filter whose function is not found is missing.
     def chunk_listing(self, dataset_id: int, storage: Storage | None = None) -> ChunkListing:
         """List the chunks of an open dataset of this library."""
         # `storage` holds the bytes of its file, where that is no local one.
@@ -218,7 +214,7 @@ class Walk:
 
     # Blocks of shape `block` over an array of `shape`, clipped at its edges; in C order, or with
     # the dimensions of `order` from the slowest to the fastest, or at random, no block twice
-    # (`seed` tells which random order).  `limit` keeps the first ones only. Raises
+    # (`seed` chooses the order).  `limit` keeps the first ones only. Raises
     # `SelectionError`.
     def __new__(
         cls,
@@ -278,8 +274,7 @@ class ChunkListing:
         """Filter masks of the written chunks, in the same order; empty if all are 0."""
     def references(self, begin: int, count: int, prefix: bytes, url: bytes) -> bytes:
         """Lines of Kerchunk's JSON for `count` chunks, from number `begin` on."""
-        # Each is a key, `prefix` with the chunk's place, and a list of `url` (JSON, with quotes),
-        # address and bytes.
+        # Each is a key, `prefix` and the chunk's place, and a list of `url`, address and bytes.
     def saved(self) -> tuple[bool, int, bytes]:
         """What `SavedChunks` reads."""
         # Whether there is an entry for each chunk of the grid, how many entries, and their bytes.
@@ -354,12 +349,11 @@ class WholeChunks:
         self, dataset_id: int, selection: Selection, growing: bool
     ) -> list[tuple[int, int]] | str | None:
         """What of a box of elements is whole chunks: from where to where, a dimension each."""
-        # None if there are none; text says why libhdf5 has to write all of it now.  With `growing`
-        # chunks count that may get more elements when the dataset grows.
+        # None for none; text says why libhdf5 must write.  With `growing`, edge chunks may grow.
     def write(
         self, dataset_id: int, selection: Selection, growing: bool, array: npt.NDArray[Any]
     ) -> None:
-        """Write what `part` tells of a selection, whose elements are these, C-contiguous."""
+        """Write the part of a selection that `part` describes, from C-contiguous `data`."""
         # After `part`, for the shape that the dataset had then.  Nobody may change the array
         # meanwhile.  Raises `CannotWriteError`, `OutOfMemoryError`.
 
@@ -423,15 +417,13 @@ class Writer:
 class StorageSource(Protocol):
     """What gives the bytes of a file; any thread may ask."""
 
-    # Ranges are addresses and lengths, all within `size`, and each is answered with as many bytes.
-    # Raises `FileChangedError` where the file is another one by now.
+    # Ranges are addresses and lengths within `size`.  Raises `FileChangedError`.
     @property
     def size(self) -> int: ...
     @property
     def cost(self) -> tuple[int, int, int, int]:
         """What a request costs."""
-        # Nanoseconds until it is answered, bytes that come in a second, the most bytes that one
-        # request asks for, and requests that are worth having under way at a time.
+        # Nanoseconds to the answer, bytes a second, most bytes of a request, requests at a time.
     def read_ranges(self, ranges: Sequence[tuple[int, int]], /) -> list[bytes]:
         """Give data."""
     def read_metadata(self, ranges: Sequence[tuple[int, int]], /) -> list[bytes]:
@@ -455,8 +447,7 @@ class Storage:
 
 def file_object(library: Library, dataset_id: int, driver: int) -> Any:
     """The file object through which h5py has opened a dataset's file; None of another driver."""
-    # `dataset_id` must be a live handle of `library`, and `driver` the number of h5py's driver for
-    # file objects.
+    # `dataset_id` is a live handle of `library`, `driver` h5py's number for file objects.
 
 @type_check_only
 class ObjectRecord(TypedDict):
@@ -470,8 +461,7 @@ class ObjectRecord(TypedDict):
     # objects, lists of addresses), "places" (an object's address and a number).  Values of text
     # are lists, of numbers the bytes.
     attributes: dict[str, tuple[str, tuple[int, ...] | None, Any] | None] | None
-    # Of datasets alone: "<i4" and the like of numbers that h5py reads as they are, "S5" of ASCII
-    # and "U5" of UTF-8 text of a fixed length, "O:ascii" and "O:utf-8" of text of any length.
+    # Of datasets: "<i4" and the like; text: "S5", "U5", "O:ascii" and "O:utf-8".
     type: str | None
     shape: tuple[int, ...] | None  # None of a null dataspace
     max_shape: tuple[int | None, ...]
@@ -533,8 +523,7 @@ class Superblock:
     end: Final[int]
     def closed(self, nbytes: int) -> bytes | None:
         """Its bytes as a proper close of a file of `nbytes` bytes leaves them."""
-        # The marks are gone, and the file ends where it does, if that is beyond `end`.  None
-        # before version 3.
+        # Without marks, and with the file's end, if that is beyond `end`.  None before version 3.
 
 def signature_offset(descriptor: int) -> int | None:
     """Where HDF5's signature stands in an open file: the size of the user block."""
@@ -565,8 +554,7 @@ class Metadata:
         """What is wrong with an object but its values: each time structure, address and object."""
     def narrowed(self) -> list[tuple[int, int, bytes]]:
         """Bytes with which lengths of chunks take no more bytes than they need."""
-        # Of each dataset whose do: the address of its header, a position in the file, and the
-        # bytes.
+        # For each wide dataset: the address of its header, a position in the file, and the bytes.
     def objects(self, addresses: Sequence[int]) -> list[ObjectRecord]: ...
     def shape(self, address: int) -> tuple[int, ...] | None:
         """The shape of a dataset; None of what has none."""
@@ -577,8 +565,7 @@ class Metadata:
         """The names in a group, as h5py gives them; None where libhdf5 has to list them."""
     def visit(self, group: int, deep: bool) -> Visit | None:
         """A walk below the group at an address; None where libhdf5 has to list it."""
-        # A `deep` one is that of ``H5Ovisit``: objects, each once, by name.  Otherwise all links
-        # of the group, in the order of h5py.
+        # `deep` as ``H5Ovisit``: objects, each once, by name; else links, in the order of h5py.
     def account(self) -> dict[str, int] | None:
         """What opening and listing the file costs (`chunkwise.inspection.facts.MetadataFacts`)."""
         # What is damaged is left out; None without a sound superblock.
@@ -588,8 +575,7 @@ class Metadata:
         self, address: int, label: str, most_listed: int = ...
     ) -> tuple[Dataset, np.dtype[Any]] | None:
         """A dataset of numbers that the engine reads, and its dtype."""
-        # None where libhdf5 has to describe it.  If it has more chunks than `most_listed`, those
-        # that are read are looked up.
+        # None if libhdf5 has to describe it.  Beyond `most_listed`, chunks are looked up.
     def listing(self) -> list[ListedName] | None:
         """All names in the file, in the order of `chunkwise.files.objects.walk`."""
         # None where only libhdf5 knows which there are.
@@ -643,15 +629,13 @@ class DatasetRecord(TypedDict):
     dtype: np.dtype[Any]
     label: str  # Begins every error message
     listed: bool  # Whether all chunks are listed now, or looked up as reads need them
-    # How elements are stored that are padded with zeros as they are read, such as "|S5" or " S5"
-    # (which ends before spaces).
+    # How elements are stored that are read with zeros behind, such as "|S5" or " S5".
     text: str | None
     plain: bool  # Whether its file has the driver of local files (sec2)
     storage: Storage | None  # The bytes of a file that has another one
     # Whether it follows its writer (SWMR): another record shows what was written meanwhile.
     follows: bool
-    # Where its chunks are written down: the file, from which byte on, whether there is an entry
-    # for each chunk, and how many entries.
+    # Where its chunks are saved: file, first byte, whether one for each chunk, and how many.
     saved: tuple[SavedChunks, int, bool, int] | None
     external: Sequence[tuple[str, int, int]]  # Path, offset and bytes of the files of its data
 
@@ -696,7 +680,7 @@ class Dataset:
         where they are not), and what its errors begin with.
         """
     reason: Final[str | None]
-    # What can be asked where there is no reason.
+    # Valid only if there is no reason.
     shape: Final[tuple[int, ...]]
     chunks: Final[tuple[int, ...] | None]
     is_virtual: Final[bool]
@@ -818,8 +802,7 @@ def convert_elements(
     elements: npt.NDArray[Any], into: npt.NDArray[Any], types: tuple[str, str]
 ) -> bool:
     """Convert elements into an array of as many, both C-contiguous."""
-    # The types are NumPy's names; " S5" is text that ends before spaces.  False, with nothing
-    # converted, for types that are not converted here, and where `into` is of another size.
+    # Types by NumPy's names.  False, with nothing converted, for others, or another size.
 
 def edge_numbers(name: str) -> bytes | None:
     """Give numbers at which two libraries may convert differently, as they lie in memory."""
@@ -921,8 +904,7 @@ def walk_reopened(
     look: Callable[[int, bytes], None] | None = None,
 ) -> EngineWalkResult:
     """Read selection by selection, the file opened for each, as a part of its time."""
-    # By H5Dread or by chunkwise's engine; as `OpenDataset.walk` and `OpenDataset.engine_walk`
-    # otherwise.  Nothing else may have the file open in this library.
+    # As `OpenDataset.walk` or `OpenDataset.engine_walk`; nothing else has the file open.
 
 def set_properties(library: Library, properties: dict[str, Any], lists: dict[str, int]) -> None:
     """Set properties on lists that h5py has made."""
@@ -978,8 +960,7 @@ class Journal:
 class Encoders:
     """The encoders that were chosen in a run."""
 
-    # A dataset that is like another one is first tried with that one's encoder, on a few pieces;
-    # where its data differ, all encoders are tried.
+    # A dataset tries the encoder of one like it first, on a few pieces.
     def __new__(cls) -> Encoders: ...
 
 @final
@@ -1111,7 +1092,7 @@ class Examined:
     # and ``unreadable``.
     flaws: Final[list[tuple[str, list[int], int, int, str]]]
     flaw_count: Final[int]  # How many there are, listed or not
-    undecided: Final[list[list[int]]]  # Origins of chunks that only libhdf5's filters can tell
+    undecided: Final[list[list[int]]]  # Origins of chunks that only libhdf5 can decode
     undecoded: Final[str | None]  # Why chunks were read and not decoded; None if they were
     # What is wrong with the chunk index, of which no chunk was read; None for nothing.
     unsound: Final[str | None]
@@ -1146,8 +1127,8 @@ def copy_tree(
     # until then; the target has a root group only, whose creation properties are the caller's.
     # `dcpls` are creation properties (`hid_t`, alive during this call) for datasets by the address
     # of the source's; others keep theirs.  The data of virtual and external datasets is copied
-    # only for those that are named there.  `progress` is told how many objects are done, of how
-    # many (0: not known yet), about ten times a second; what it raises, as what a signal raises,
+    # only for those that are named there.  `progress` is called with the objects done, and their
+    # number (0: not known yet), about ten times a second; what it raises, as what a signal raises,
     # ends the copy.  With `salvage` what cannot be read is left out, and listed: addresses of
     # objects that are not touched, of objects whose attributes are not, and of datasets whose data
     # is not; and of objects that are kept in a group ``lost+found`` if no link leads to them.

@@ -1,8 +1,7 @@
 """How is h5py patched in processes that others start, such as workers?
 
-If ``CHUNKWISE_PATCH`` is set, a line of ``chunkwise_patch.pth`` calls `wait_for_h5py` when
-Python starts.  h5py is patched when the program opens its first file with it.  So a program
-that opens none pays nothing more, and by then everything that patching needs can be imported.
+If ``CHUNKWISE_PATCH`` is set, ``chunkwise_patch.pth`` calls `wait_for_h5py` when Python starts.
+A program that opens no file with h5py pays nothing more.
 """
 
 from __future__ import annotations
@@ -101,6 +100,6 @@ def stop_waiting() -> None:
 
 
 def measure_h5py_as_it_is() -> None:
-    """See that neither this process nor those that it starts are patched unasked."""
+    """See that neither this process nor those that it starts are patched."""
     os.environ.pop("CHUNKWISE_PATCH", None)
     stop_waiting()

@@ -1,8 +1,4 @@
-"""How does a program read data?  An h5py dataset that the engine reads.
-
-Metadata (names, links, attributes, types) stays with h5py.  The engine reads data
-if it can, otherwise h5py does; `Dataset.explain` says which, and why.
-"""
+"""How does a program read data?  An h5py dataset that the engine reads, or otherwise h5py."""
 
 from __future__ import annotations
 
@@ -397,8 +393,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         # Asks for no lock, so that reads do not wait for another thread's call of libhdf5.
         if self._binding is not None and self._is_there():
             return self._binding
-        # Under h5py's lock no other thread can close the file meanwhile, and the first of
-        # several threads describes it for all.
+        # Under h5py's lock no other thread can close the file, and the first one describes it.
         with phil:
             if not self:
                 self._release()

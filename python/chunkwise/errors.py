@@ -1,10 +1,7 @@
 """What can go wrong?  Exceptions that say what to do about it.
 
-Every error that chunkwise raises on purpose derives from `ChunkwiseError`, and
-also from the builtin exception that h5py or NumPy would raise in its place, so
-that ``except KeyError`` written for h5py keeps working.  Each message is
-one line of at most 500 characters: what is wrong, where (file, dataset, chunk), and the remedy.
-Only the error about a libhdf5 that cannot be found is longer: it names everything that was tried.
+Each derives from `ChunkwiseError`, and also from the exception that h5py or NumPy would raise.
+Messages are one line of at most 500 characters: what is wrong, where, and the remedy.
 """
 
 from __future__ import annotations

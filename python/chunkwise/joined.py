@@ -1,9 +1,4 @@
-"""How are many files read as one array?  Each unchanged, one after the other.
-
-The files that an index touches are read like the sources of a virtual dataset: by all threads,
-which take chunks from all files.  If libhdf5 has to read, it reads file by file.  Unused
-files are parked, like all files of chunkwise.
-"""
+"""How are many files read as one array?  Like the sources of a virtual dataset."""
 
 from __future__ import annotations
 

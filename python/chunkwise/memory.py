@@ -1,7 +1,4 @@
-"""How much memory has this machine, and how much of it may this process use?
-
-A control group, such as a container's or a batch job's, may leave less than the machine has.
-"""
+"""How much memory has this machine or control group, and how much of it may this process use?"""
 
 from __future__ import annotations
 

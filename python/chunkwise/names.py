@@ -1,9 +1,8 @@
 """How are names and messages of HDF5 turned into text, and back?
 
-A name in a file may hold anything: bytes that are not UTF-8, control sequences for a
-terminal, marks that turn the reading direction.  A URL may hold a password or a signature.
-Code that writes a name for a person uses `printable`, of a URL alone `shown_url`; in a line to
-paste, `shell_word` or `python_text`.
+A name may hold bytes that are not UTF-8, control sequences, or marks that turn the reading
+direction; a URL a password.  For a person: `printable`, of a URL alone `shown_url`; in a line to
+paste: `shell_word` or `python_text`.
 """
 
 from __future__ import annotations
@@ -221,8 +220,7 @@ def json_text(value: Any, indent: int | None = None) -> str:
 
 def hdf5_reason(error: BaseException) -> str:
     """Reduce an error of h5py's to the one line that says what is wrong."""
-    # h5py wraps the innermost message of HDF5's error stack: ``Unable to synchronously open file
-    # (file signature not found)``.
+    # HDF5's innermost message in h5py: ``Unable to ... open file (file signature not found)``.
     text = str(error.args[-1]) if error.args else type(error).__name__
     match = _H5PY_MESSAGE.fullmatch(text)
     reduced = match is not None and _is_closed(match["reason"])

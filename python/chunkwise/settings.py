@@ -1,8 +1,4 @@
-"""How many threads, and how much memory, may this process use, and how long does it wait?
-
-The values are the engine's, but for the time-out of requests, which Python makes; here they are
-read from arguments and from the environment.
-"""
+"""How many threads, and how much memory, may this process use, and how long does it wait?"""
 
 from __future__ import annotations
 

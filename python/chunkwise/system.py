@@ -1,8 +1,4 @@
-"""What does the operating system do for us, and how does each system do it?
-
-Everything that Windows lacks or does differently is here, so that no other module names a system.
-The engine has the same seam: ``crates/chunkwise-engine/src/platform``.
-"""
+"""What does the operating system do for us, and how does each system do it?"""
 
 from __future__ import annotations
 
@@ -58,6 +54,14 @@ def memory_file(name: str) -> int:
 
     with tempfile.TemporaryFile() as stream:
         return os.dup(stream.fileno())
+
+
+def same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
+    """Return whether two paths lead to the same file, which is there."""
+    try:
+        return os.path.samefile(one, other)  # noqa: PTH121
+    except (OSError, ValueError):
+        return False
 
 
 # Whether a library can be put under a program's HDF5.
@@ -315,8 +319,7 @@ else:
         except OSError:
             return None
         try:
-            # The signal for who opens the file meanwhile must not end this process: by default
-            # this one is ignored.
+            # The signal of the lease must not end this process: this one is ignored.
             fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
             fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
             fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)

@@ -1,7 +1,4 @@
-"""What is said of a file, and which exit code does a command end with?
-
-The words are the same in every command, message and record, and each has its code.
-"""
+"""What is said of a file, in which words everywhere, and with which exit code?"""
 
 from __future__ import annotations
 

@@ -42,8 +42,7 @@ def format_speed(speed: float) -> str:
 
 def installing(extra: str) -> str:
     """Say how to install what a part needs: an extra of pyproject.toml."""
-    # No index may have chunkwise; if it was installed from anything else, its needs are named.
-    # Imported where it is needed: this is a hint of an error.
+    # Unless chunkwise came from an index, its needs are named.  Imported here, for a rare hint.
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:

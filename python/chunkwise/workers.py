@@ -1,7 +1,4 @@
-"""Which share of the machine has a worker of PyTorch's DataLoader?
-
-Each of several workers would use all processors, and keep a cache of its own of the full size.
-"""
+"""Which share of processors and cache has a worker of PyTorch's DataLoader?"""
 
 from __future__ import annotations
 
@@ -29,8 +26,7 @@ def watch() -> None:
 
 def look() -> None:
     """Follow the WorkerInfo that PyTorch has given this process, or will give it."""
-    # Processes that are started anew import chunkwise before PyTorch, or once they have theirs:
-    # so this is called again when a dataset is first read.
+    # Spawned processes import chunkwise before PyTorch: called again at the first read.
     module = sys.modules.get(_MODULE)
     if module is None:
         return

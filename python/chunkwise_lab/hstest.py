@@ -1,8 +1,4 @@
-"""Does each reader read complex selections of a dataset right, and how fast?
-
-As *h5_hstest*, the tool of paper 003: unions of cells between random cut planes, read one
-after the other.  Every element is compared with a plain read of everything.
-"""
+"""Does each reader read complex selections right, and how fast?  As *h5_hstest* of paper 003."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def in_turns(
 ) -> dict[str, list[T]]:
     """Let works take turns (A B C, B C A, ...), so that a machine that slows down slows all.
 
-    A work that returns None gives no sample; `enough` is asked after each round.
+    A work that returns None gives no sample; `enough` is called after each round.
     """
     taken: dict[str, list[T]] = {name: [] for name in works}
     names = list(works)

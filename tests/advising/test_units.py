@@ -85,6 +85,6 @@ def test_each_answer_says_it_once_for_each_pattern(
 
 def test_of_several_datasets_the_largest_is_the_example() -> None:
     both = [("/a", 10, ["x."]), ("/b", 20, ["x."]), ("/c", 5, [])]
-    assert patterns.told(both) == ("x.",)
-    assert patterns.told([*both, ("/d", 30, ["y."])]) == ("In /d, y.",)
-    assert patterns.told([("/c", 5, [])]) == ()
+    assert patterns.interpretations(both) == ("x.",)
+    assert patterns.interpretations([*both, ("/d", 30, ["y."])]) == ("In /d, y.",)
+    assert patterns.interpretations([("/c", 5, [])]) == ()

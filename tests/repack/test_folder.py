@@ -160,7 +160,7 @@ def test_one_for_which_memory_is_too_little_does_not_stop_the_others(
     monkeypatch.setattr(folder, "run_plan", lack)
     found = results(archive)
     assert [one.outcome for one in found] == ["repacked", "failed", "repacked"]
-    assert "too little memory" in (found[1].reason or "")
+    assert "not enough memory" in (found[1].reason or "")
     assert not (archive.parent / "out" / "sub" / "b.nc").exists()
 
 

@@ -36,7 +36,7 @@ def test_in_place_a_file_that_is_as_asked_is_left_alone(
     before = stamp(source)
     done = command(source, "--in-place", "--chunk", "x:10", *words)
     assert done.returncode == 0, done.stderr
-    assert "is as asked already, and was left as it is" in done.stdout
+    assert "already has this layout, and was left as it is" in done.stdout
     assert stamp(source) == before
     summary = chunkwise.repack(source, in_place=True, chunk="x:10")
     assert summary.left

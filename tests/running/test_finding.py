@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise.running import finding, telling
+from chunkwise.running import finding, render
 from chunkwise.running.trace import Decoded, Trace, TracedDataset
 from tests.support.golden import assert_golden, steady
 from tests.support.traces import dataset, walk
@@ -60,6 +60,6 @@ def test_it_gives_the_lines_of_each_language_and_the_gain(
     assert "call h5pset_chunk_cache_f(dapl, " in texts["Fortran"]
     assert f"these {operation}s take about" in found.gain
     assert "in place of 5.00 s" in found.gain
-    told = "\n".join(telling.lines(Trace([one], {1: "program"}), found))
+    told = "\n".join(render.lines(Trace([one], {1: "program"}), found))
     page = "trace" if operation == "read" else "trace-of-writes"
     assert_golden(page, steady(told.replace("_size_t", " _size_t"), numbers=True))

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from chunkwise import patterns
-from chunkwise.running import environment, telling, trace
+from chunkwise.running import environment, render, trace
 from tests.running import test_in_c
 from tests.support.processes import ran
 from tests.support.tools import require_tool
@@ -154,7 +154,7 @@ def test_words_for_what_is_odd() -> None:
     one = dataset((9,), (), runs, file="f", dataset="/d", unlisted=2)
     assert "3 of 1 in no order" in trace.in_words(one)
     assert [*map(str, trace.patterns(one))] == ["1@random"]
-    said = list(telling.lines(trace.Trace([one], {1: "program"})))
+    said = list(render.lines(trace.Trace([one], {1: "program"})))
     assert said[-1] == "  chunkwise advise f /d --access 1@random"
 
 

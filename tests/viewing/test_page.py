@@ -162,7 +162,7 @@ def test_another_layout_is_tried_and_written_as_a_command(page: Any) -> None:
     page.wait_for_selector("#reads .tried")
     assert "24 of 24" in page.locator("#sliders").text_content()
     assert page.locator("#play").is_disabled()
-    assert "plays the chunks that the file has" in page.locator("#told").text_content()
+    assert "plays the chunks that the file has" in page.locator("#film-status").text_content()
     assert "repack --chunk /cube:24x30x50" in page.locator("#commands").text_content()
     assert "with libhdf5" in page.locator("#result").text_content()
     page.locator("#filter").select_option("none")
@@ -176,9 +176,9 @@ def test_a_loop_is_played_through_the_cache(page: Any) -> None:
     page.locator("text=a loop over everything").click()
     page.wait_for_selector("text=line:0@walk")
     page.locator("#step").click()
-    page.wait_for_selector("#told:has-text('24 chunks touched so far, 24 loaded')")
+    page.wait_for_selector("#film-status:has-text('24 chunks touched so far, 24 loaded')")
     page.locator("#step").click()
-    page.wait_for_selector("#told:has-text('48 chunks touched so far, 24 loaded')")
+    page.wait_for_selector("#film-status:has-text('48 chunks touched so far, 24 loaded')")
     page.locator("#play").click()
     until(page, "Number(document.getElementById('at').value) > 60")
     page.locator("#play").click()
@@ -355,7 +355,7 @@ def test_a_read_lights_the_chunks_that_it_touches_in_this_plane(page: Any) -> No
     page.wait_for_selector("#reads tr.chosen th button:text-is('[::2, 5]')")
     touched(12)
     page.locator("#step").click()
-    until_text(page, "told", "with gaps cannot be played")
+    until_text(page, "film-status", "with gaps cannot be played")
     # Along the dimension that is not drawn, the read has one element, in the first chunk.
     page.locator("#axes select").nth(0).select_option("2")
     page.locator("#axes select").nth(1).select_option("0")
@@ -461,11 +461,13 @@ def test_what_a_program_read_is_played(
     assert (again.access, again.dataset) == (("1x60x50@walk",), "/cube")
     assert again.trace == found
     page.locator("#step").click()
-    until_text(page, "told", "2 chunks touched so far, 2 loaded")
+    until_text(page, "film-status", "2 chunks touched so far, 2 loaded")
     page.locator("#at").evaluate(
         "one => { one.value = one.max; one.dispatchEvent(new Event('input')); }"
     )
-    until_text(page, "told", "96 chunks touched so far, 96 loaded and decoded, 48 of them again")
+    until_text(
+        page, "film-status", "96 chunks touched so far, 96 loaded and decoded, 48 of them again"
+    )
     page.close()
     made.shutdown()
     made.server_close()

@@ -1,7 +1,4 @@
-"""What does advice consist of?
-
-Plain records, which ``chunkwise advise --json`` prints and `chunkwise.advise` returns.
-"""
+"""What does advice consist of, in Python and in ``--json``?"""
 
 from __future__ import annotations
 

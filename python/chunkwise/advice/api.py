@@ -1,9 +1,4 @@
-"""How should a dataset be stored for its reads, and do measurements confirm that?
-
-`advise` looks at the dataset, measures the machine (once) and a sample of the data, searches by
-the model, and measures the best few layouts beside the present one.  The measurements are the
-answer.  Its imports happen when it is called.
-"""
+"""How should a dataset be stored for its reads, and do measurements confirm that?"""
 
 from __future__ import annotations
 

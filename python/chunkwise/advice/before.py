@@ -1,8 +1,4 @@
-"""How should a dataset be stored that does not exist yet?
-
-Known are its shape, its type, and perhaps a file with similar data.  Nothing can be measured,
-so the answer is the model's.
-"""
+"""How should a dataset be stored that does not exist yet, by the model alone?"""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 """What do reading and writing cost on this machine?
 
-libhdf5 and chunkwise do small walks over a scratch file, and the rates of the model
-are fitted to these (`chunkwise.model.seconds`).  This is done once, and the rates are kept in
-the user's cache folder.  A kept file is only a guess: if anything is wrong with it, the machine
-is measured again.
+Small walks over a scratch file are measured, once, and the rates of the model are fitted to them
+(`chunkwise.model.seconds`).  If anything is wrong with a kept file, they are measured again.
 """
 
 from __future__ import annotations
@@ -51,16 +49,15 @@ _LARGE_CHUNKS: Final = ((512, 512), (64, 16384))
 _LARGE_BLOCKS: Final = ((64, 16384), (1024, 16384), (2048, 512), _LARGE_SHAPE)
 # At random places of it: what is far apart in memory shows there.
 _LARGE_RANDOM: Final = (((2048, 1), 20), ((64, 64), 100))
-# chunkwise, which reads no chunk whole that has no filter, is so much faster there; and fewer
-# reads would find in the processor's cache what the last repeat left.
+# chunkwise is so much faster there; fewer reads would also be in the processor's cache.
 _MORE: Final = 16
 # Few walks that say all about bytes, among many that say all about calls.
 _LARGE_WEIGHT: Final = 5
 _POINTS: Final = 2_000
 _REPEATS: Final = 3
-# A walk that took so long is not repeated: what disturbs it is little beside it.
+# A longer walk is not repeated: disturbances are small beside it.
 _LONG_S: Final = 0.1
-# None is repeated after so long: others use the machine, and it is measured again without them.
+# No walk is repeated after this time: others use the machine.
 _PATIENCE_S: Final = 10.0
 # Of a file that is read from storage.
 _COLD_NBYTES: Final = 32 << 20
@@ -246,8 +243,7 @@ def _reading(path: Path, name: str, who: Reader, patience: float) -> list[_Row]:
 
     for pattern, walk in _patterns():
         for chunks in _CHUNKS:
-            # Samples of the data show what a filter costs libhdf5.  chunkwise keeps no chunk that
-            # has none.
+            # Samples show what a filter costs libhdf5.
             for filtered in (False, True) if name == CHUNKWISE else (False,):
                 add(pattern, walk, chunks, filtered=filtered)
         add(pattern, walk, None)

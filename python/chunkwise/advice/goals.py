@@ -22,8 +22,7 @@ _SMALLEST: Final = ("shuffle+deflate:9",)
 _PLUGINS: Final = ("bitshuffle:lz4", "shuffle+zstd:1", "shuffle+lz4", "shuffle+zstd:9")
 # Zarr's readers read HDF5 by references that kerchunk makes.
 _ALSO_CALLED: Final = {"zarr": "kerchunk"}
-# By how much a file may grow with the balanced objective: less if no access pattern is stated.
-# Chunks of one map or one line each may need a fifth more, and be read in a tenth of the time.
+# Growth that the balanced objective allows a file; less if no pattern is stated.
 _GROWTH: Final = 0.10
 _STATED_GROWTH: Final = 0.50
 
@@ -36,8 +35,7 @@ class Goal:
     reader: Reader  # For whom: whose cache
     reader_name: str  # As `bench` calls it
     title: str  # The reader, in words
-    # Who must be able to read what is chosen: a name of `readability.PROGRAM_NAMES`; None for
-    # all programs that read what every libhdf5 reads.
+    # Who must read the result: one of `readability.PROGRAM_NAMES`; None for any libhdf5.
     program: str | None = None
 
     @property
@@ -74,8 +72,7 @@ def read(objective: str, reader_name: str | None) -> Goal:
 
 def pipelines(goal: Goal, present: Layout | None, itemsize: int) -> list[str]:
     """List the filters that may be chosen, the most wanted first; the present ones among them."""
-    # Those that every libhdf5 reads; others only for chunkwise, or where the dataset has such a
-    # filter already, so that its readers have the plugin.
+    # Others than those of every libhdf5 only for chunkwise, or if the dataset has them already.
     found = [present.filters] if present is not None and present.chunks is not None else []
     if found and not isinstance(same := carried(Pipeline.parse(found[0])), str):
         found.append(str(same))

@@ -1,8 +1,4 @@
-"""Which reads and writes does a user state, and how often?
-
-As for bench, with words behind the pattern: ``map=1x721x1440 weight 3``, ``step=1x721x1440
-append``.
-"""
+"""Which reads and writes does a user state, and how often?"""
 
 from __future__ import annotations
 

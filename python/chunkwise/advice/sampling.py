@@ -1,8 +1,7 @@
 """How small do filters make this data, and how fast are they on it?
 
-Blocks of the dataset from several places are written to a scratch file with each pipeline that
-may be chosen, in a few chunk shapes, and read by libhdf5 and by chunkwise.  The readers' other
-costs are subtracted (`chunkwise.model.seconds`).
+Blocks from several places are written with each pipeline, and read by libhdf5 and by chunkwise.
+The readers' other costs are subtracted (`chunkwise.model.seconds`).
 """
 
 from __future__ import annotations
@@ -34,8 +33,7 @@ from chunkwise.model.seconds import Codec, Machine, Speed, parts
 from chunkwise.model.traffic import Pattern, traffic
 from chunkwise.names import HDF5_ERRORS
 
-# Of one shape, this many bytes in this many places: what a level of deflate takes a tenth of a
-# second for.
+# Of each shape, this many bytes in this many places: a tenth of a second of deflate.
 PLACES: Final = 4
 _SHAPE_NBYTES: Final = 3 << 20
 _LARGEST_NBYTES: Final = 4 << 20
@@ -51,8 +49,7 @@ class Samples:
     """Blocks of a dataset, and what filters made of them."""
 
     codecs: dict[str, Codec]  # For each pipeline that was tried
-    # By how much places of the dataset differ in how they compress: the largest ratio of stored
-    # bytes over the smallest; 1.0 if they are alike.
+    # The largest compression ratio among places of the dataset over the smallest.
     unlike: float = 1.0
     constant: bool = False  # Whether all elements that were looked at are equal
     # Pipelines that were not tried, and why.
@@ -277,8 +274,7 @@ def _codec(filters: str, tries: Sequence[_Try]) -> Codec:
 
 def _line(points: Sequence[tuple[int, float]]) -> Speed:
     """Return the seconds of a chunk and of a byte, from seconds by bytes."""
-    # The largest chunks show what bytes cost, the smallest what is left: a line through two points
-    # that were measured apart would show noise.
+    # The largest chunks show what bytes cost, the smallest what is left.
     small, large = min(points), max(points)
     nbyte_s = large[1] / max(1, large[0])
     return Speed(max(0.0, small[1] - small[0] * nbyte_s), nbyte_s)

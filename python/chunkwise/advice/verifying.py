@@ -1,10 +1,8 @@
 """Is the advice true?  The proposed layouts are written from the data, and measured.
 
-A small dataset is measured itself.  Of a large one a part is taken, a box of elements in one file
-without chunks, from which every layout is made.  The part is first cut along the dimensions in
-which the patterns read little at a time, so that a read touches as many chunks as before.  If it
-has to be cut further, the model's ratio scales the seconds of the part to the whole.
-bench measures: one process a trial, in turns.
+Of a large dataset a part is measured.  It is first cut along dimensions in which the patterns
+read a short extent, so that a read touches as many chunks as before.  If it has to be cut
+further, the model's ratio scales the seconds of the part to the whole.
 """
 
 from __future__ import annotations
@@ -152,11 +150,7 @@ def cut(
 
 
 def part_shape(shape: Shape, itemsize: int, blocks: Sequence[Shape], most_nbytes: int) -> Shape:
-    """Choose the extents of a part.
-
-    First along dimensions of which the patterns read little at a time, down to some blocks;
-    then along all others by the same factor, as far as they are long.
-    """
+    """Choose a part's extents: cut first dimensions of which patterns read a short extent."""
     reach = [max(block[axis] for block in blocks) for axis in range(len(shape))]
     kept = [
         min(n, max(_KEPT_BLOCKS * b, _KEPT_ELEMENTS)) for n, b in zip(shape, reach, strict=True)
@@ -225,8 +219,7 @@ def measure(
         if progress is not None and not step.warning:
             progress(step)
 
-    # Who takes the advice has `chunkwise repack` write it; the present layout, of which a part is
-    # measured, is as others have written it.
+    # `chunkwise repack` would write the advice; others have written the present layout.
     present = None if ours_too is None else on_part(part, ours_too)
     results = run(
         part.file,
@@ -308,11 +301,7 @@ def access_on(part: Part, one: Asked) -> Access:
 
 
 def _cache(part: Part, layout: Layout, here: Layout, one: Asked, problem: Problem) -> Reader:
-    """Return the stated reader, with a smaller cache for a smaller part.
-
-    Between two visits of a chunk a walk over a part touches fewer chunks than one over all: the
-    cache is made smaller by as much.
-    """
+    """Return the stated reader, with a cache as much smaller as its walk touches fewer chunks."""
     reader = problem.reader
     nbytes = reader.cache_nbytes
     if not part.whole and one.pattern.selections is None and layout.chunks and here.chunks:

@@ -6,6 +6,7 @@ import importlib
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -43,8 +44,7 @@ from chunkwise.words import LAYOUTS
 _TRIAL_S: Final = 0.5
 # Bytes a second in which layouts are written, about.
 _WRITTEN_NBYTES_PER_S: Final = 40e6
-# Of what is left when the search is over, the share for measuring many layouts once; the rest is
-# for measuring the best of them again.
+# Share of the remaining time for many layouts once; the rest repeats the best ones.
 _FIRST_SHARE: Final = 0.55
 _FEWEST_LAYOUTS: Final = 2
 _MOST_LAYOUTS: Final = 10
@@ -195,7 +195,9 @@ class Work:
         shapes = [present.chunks or usual, usual, shrunk(usual, target.itemsize, _SMALL_NBYTES)]
         pipelines = goals.pipelines(self.goal, present, target.itemsize)
         if goals.plugins_may_be_used(self.goal, present):
-            _load_plugins()
+            # It registers its filters in this libhdf5.
+            with suppress(ImportError):
+                importlib.import_module("hdf5plugin")
         deadline = time.monotonic() + _SAMPLING_SHARE * max(0.0, self._left_s)
         with open_h5(target.file) as file:
             found = sampling.take(
@@ -263,11 +265,9 @@ class Work:
     def _refined(
         self, part: Part, proof: Proof, problem: Problem, found: Ranking, each_s: float
     ) -> Proof:
-        """Measure the best and its neighbours again and again, until none is better.
+        """Measure the best and its neighbours, until none is better; a layout takes `each_s`.
 
-        Then once what else may be better, as far as the model can tell: first what others would
-        choose, as an answer must not lose to a rule of thumb.  What does well begins another
-        round.  `each_s` is what one layout takes that is measured several times.
+        Then once what others would choose: an answer must not lose to a rule of thumb.
         """
         present = self._present
         best: Layout | None = None
@@ -280,8 +280,7 @@ class Work:
                 again = _unexplored(found, problem, others, tried)[:_MOST_LAYOUTS]
                 least, repeat = 1, 1
             else:
-                # The present one, which may be very slow, beside the best once; later the former
-                # best, as runs at other times cannot be compared as well.
+                # First the present layout, which may be slow; later the former best, again.
                 again = [others[0], best] if best else [present, *others[:_LAST_LAYOUTS]]
                 best = others[0]
                 again += _worth_trying(found, problem, best, (*tried, *again))
@@ -338,11 +337,7 @@ class Work:
 def _worth_trying(
     found: Ranking, problem: Problem, best: Layout, tried: Sequence[Layout]
 ) -> list[Layout]:
-    """Choose the layouts worth measuring after the best so far.
-
-    Layouts near it, and if the model is wrong oftener: its chunks under other filters, and
-    what others would choose.
-    """
+    """Choose layouts near the best, its chunks under other filters, and what others choose."""
     about = [one for one in near(found, problem, best, len(tried)) if one.layout not in tried]
     other = []
     for one in found.ranked:
@@ -357,11 +352,7 @@ def _worth_trying(
 def _unexplored(
     found: Ranking, problem: Problem, best: Sequence[Layout], tried: Sequence[Layout]
 ) -> list[Layout]:
-    """List what was not measured and may be better than the best, `best` in order.
-
-    What others would choose, and layouts unlike those that were measured which the model does not
-    think much worse, under the filters of the best.
-    """
+    """List layouts unlike the measured ones that may be better than the best, `best` in order."""
     filters = list(dict.fromkeys(one.filters for one in best))[:_FILTERS_EXPLORED]
     most = DOUBTED + problem.score(problem.outcome(best[0]).figures)
     kept: list[Layout] = []
@@ -389,11 +380,3 @@ def joined(first: Proof, last: Proof) -> Proof:
         {**first.failed, **last.failed},
         {**first.ours_samples, **last.ours_samples},
     )
-
-
-def _load_plugins() -> None:
-    """Register hdf5plugin's filters in this libhdf5, if it is installed."""
-    try:
-        importlib.import_module("hdf5plugin")
-    except ImportError:
-        return

@@ -1,7 +1,4 @@
-"""How are plain lines and JSON printed, for all names of files?
-
-Like `chunkwise.cli.terminal`, but without the imports that a console needs.
-"""
+"""How are plain lines and JSON printed without the imports that a console needs?"""
 
 from __future__ import annotations
 

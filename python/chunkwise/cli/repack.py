@@ -38,7 +38,7 @@ Examples:
 
 \b
 Rules:
-  A rule is [PATTERN:]WISH; without a pattern it applies to all datasets.  A
+  A rule is [PATTERN:]SETTING; without a pattern it is for all datasets.  A
   name (t2m) matches datasets of this name in any group, a path (/a/t2m) one
   dataset; * and ? match characters, ** groups.  The last matching rule wins.
   A named dataset that cannot take the change is an error; a pattern skips

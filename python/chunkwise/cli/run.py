@@ -79,8 +79,7 @@ def command(
             err=True,
         )
     given = dict(os.environ)
-    # By its number a process knows that it is meant, and says if it made no call of HDF5;
-    # where the line above says why, it has nothing to guess.
+    # By this number a process knows that it is meant, and reports if it made no call of HDF5.
     given.pop("CHUNKWISE_RUN", None)
     if not found.harms:
         given |= variables

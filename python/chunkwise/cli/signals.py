@@ -1,8 +1,7 @@
 """How does a long command end when a signal arrives, and how if a file cannot be written?
 
-Python turns Ctrl-C into an exception, which is lost if it meets code that must not
-raise (a finaliser, a callback from C).  So the signal is also remembered, and code that
-works step by step asks for it between two steps.  Then nothing is lost, and no message is needed.
+Python's exception for Ctrl-C is lost in code that must not raise, such as finalisers.  So the
+signal is also remembered, and code that works step by step looks at it between two steps.
 """
 
 from __future__ import annotations
@@ -47,8 +46,7 @@ class Ending:
 def ending() -> Iterator[Ending]:
     """End on SIGINT, SIGTERM and SIGHUP by an exception, so that what was made is removed."""
     found = Ending()
-    # What a shell starts in the background ignores Ctrl-C, what nohup starts a terminal that
-    # is closed, and so shall this.
+    # Signals that the parent had ignored, as by nohup or a shell's &, stay ignored.
     before = {
         number: signal.getsignal(number)
         for number in system.ENDING
@@ -70,8 +68,7 @@ def ending() -> Iterator[Ending]:
 @contextmanager
 def leaving() -> Iterator[None]:
     """End the process at once if a file could not be written."""
-    # By then what was half-written is removed.  What libhdf5 could not write on a full disk it did
-    # not close either, and would look at once more as the process ends, and crash.
+    # libhdf5 would crash on what it could not write; half-written files are removed by now.
     try:
         yield
     except CannotWriteError as wrong:

@@ -1,9 +1,6 @@
 """What may reach a terminal?  No control sequence from a name.
 
-Names, values and messages come from files that nobody vouches for.  Code that writes a name
-escapes it there (`chunkwise.names.printable`), because columns are counted there.
-Names that were forgotten are escaped here, and in `chunkwise.cli.echo` for output without a
-console.
+Code that writes a name escapes it (`chunkwise.names.printable`); forgotten names are escaped here.
 """
 
 from __future__ import annotations

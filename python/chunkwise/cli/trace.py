@@ -16,7 +16,7 @@ from chunkwise.cli.echo import echo
 from chunkwise.cli.values import Renamed
 from chunkwise.errors import UsageError
 from chunkwise.names import json_text, printable
-from chunkwise.running import environment, finding, program, telling, trace
+from chunkwise.running import environment, finding, program, render, trace
 
 EXAMPLES = """\b
 Examples:
@@ -81,7 +81,7 @@ def command(out: str | None, observe_only: bool, words: tuple[str, ...]) -> None
             signal.signal(signal.SIGINT, former)
         seen = trace.collected(Path(folder))
     wrong = finding.first(seen)
-    for line in telling.lines(seen, wrong):
+    for line in render.lines(seen, wrong):
         echo(line, err=True)
     if out is not None:
         record = seen.record() | {"found": wrong and asdict(wrong)}

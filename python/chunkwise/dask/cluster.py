@@ -1,11 +1,8 @@
 """How do the workers of a cluster write one file?
 
-The worker that has a block encodes it.  This process, which has the file open, gives its
-chunks places, and the worker writes them there.  Only sizes and places travel.  There are as many
-blocks in work as keep all workers busy, and no more, because each takes memory.
-
-Another worker repeats the work of a lost one, as Dask does it.  If a block then has
-other bytes, it gets other places (see `Lease`).
+The worker that has a block encodes it.  This process, which has the file open, gives its chunks
+places, and the worker writes them there.  If Dask repeats the work of a lost worker with other
+bytes, these get other places (see `Lease`).
 """
 
 from __future__ import annotations

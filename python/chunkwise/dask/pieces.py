@@ -1,7 +1,4 @@
-"""In which blocks is an array written, in which chunks, if nobody said, and as which pieces?
-
-A task has whole chunks of the file, so that one task encodes each.
-"""
+"""In which blocks and chunks is an array written, and as which pieces of whole chunks?"""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """How do the workers of a cluster repack a file?
 
-This process plans, and copies the tree, small datasets and data that keeps its stored form.
-Datasets that need a new encoding are cut into boxes, which workers read from the source, encode
-and write.
+This process plans, and copies all but datasets that need a new encoding: workers do these.
 """
 
 from __future__ import annotations

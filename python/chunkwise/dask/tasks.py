@@ -1,8 +1,4 @@
-"""What does one task of a worker do?
-
-A block is encoded where it lies, and its chunks stay there; only their sizes leave.  Once the
-process that has the file open has given them places, the worker writes them there.
-"""
+"""What does one task of a worker do?  It encodes a block, and writes chunks to given places."""
 
 from __future__ import annotations
 
@@ -74,7 +70,7 @@ def flat_places(dataset: h5py.Dataset) -> FlatPlaces:
         dataset.id.write(h5s.create_simple(one), space, np.zeros(one, dtype), stored)
     base = dataset.id.get_offset()
     if base is None:
-        raise UsageError("it has no chunks, and libhdf5 does not tell where it lies")
+        raise UsageError("it has no chunks, and libhdf5 does not say where it lies")
     return FlatPlaces(Flat(dataset.shape, dtype), base)
 
 
@@ -127,8 +123,7 @@ class Wrote:
     """The result of writing a block."""
 
     host: str  # The machine that holds what is not on storage yet
-    # Where the block is another one than its places are for, since it was computed once more: the
-    # table of its chunks now; then nothing was written.
+    # If the block was computed anew with other bytes: its table now; nothing was written.
     other: Table | None = None
     expired: bool = False  # Whether the term had ended; then nothing was written either
 

@@ -1,8 +1,4 @@
-"""Who computes, a cluster or threads, and who writes the pieces of a file's datasets?
-
-Who computes is decided as Dask does it: by the call, then by the program's settings, otherwise
-threads.
-"""
+"""Who computes, a cluster or threads, and who writes the pieces of a file's datasets?"""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 """What did measurements on this machine answer, so that the same question has the same answer?
 
-`chunkwise.advise` keeps which layout it measured to be best for stated reads of a dataset;
-`inspect` and `fix` look it up before they ask the model.  `inspect` keeps its samples for an hour,
-so that promises do not change within a session.  Both lie in the user's cache folder, and hold for
-the file as it was.  If they cannot be read or kept, nothing is said.
+`advise` keeps the layout that it measured to be best for stated reads; `inspect` and `fix` look it
+up.  `inspect` keeps its samples for an hour.  Both lie in the user's cache folder.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """What does it mean that HDF5 refuses something: damage, or only that it cannot be judged here?
 
-Bytes are proved to be wrong by a checksum, a signature, an address beyond the end, or a stream
-that does not decode.  Everything else is a refusal: of a format that this library does not know,
-for want of a filter, or because of what else has the file open.
+A checksum, a signature, an address beyond the end, or a stream that does not decode proves damage.
 """
 
 from __future__ import annotations

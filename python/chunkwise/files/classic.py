@@ -1,7 +1,6 @@
 """What does a netCDF-3 file hold, by its own bytes (NetCDF Classic Format Specification)?
 
-netCDF-C reads zeros beyond the end of a file that was cut, and converts files.  So their headers
-are read here, without it.
+netCDF-C reads zeros beyond the end of a file that was cut.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""What runs when h5py closes or flushes a file, or copies an object?
-
-Methods of `h5py.File` and `h5py.Group` are replaced only here.  Both the writer's pending data and
-the data kept for reading need this, each as long as there is some.
-"""
+"""What runs when h5py closes or flushes a file, or copies an object?"""
 
 from __future__ import annotations
 

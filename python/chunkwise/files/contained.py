@@ -1,9 +1,4 @@
-"""What if libhdf5 itself crashes on a file?
-
-Some files end the process that opens them: libhdf5 follows a broken address, or frees memory
-twice, and the system stops it.  Nothing in that process can report it.  So a child process works
-on files that nobody vouches for, and may crash alone.
-"""
+"""What if libhdf5 itself crashes on a file?  A child process works on it, and may crash alone."""
 
 from __future__ import annotations
 
@@ -37,8 +32,7 @@ _CRASHED = (
 )
 # A child gets up to this many bytes; a larger file has a child alone.
 _TOGETHER_NBYTES: Final = 4 << 20
-# And this many files.  To begin, it takes as long as `inspect` takes for about 16 small ones; of
-# many files it gets more, as long as no processor waits at the end.
+# And this many files; of many files more, as long as no processor waits at the end.
 _LEAST_TOGETHER: Final = 16
 _MOST_TOGETHER: Final = 64
 _CHILDREN_EACH: Final = 4

@@ -1,11 +1,8 @@
 """Which dimensions does netCDF-4 see in a file, and which of them has each variable?
 
-Each dimension is a dimension scale of HDF5.  Which scales stand for those of a variable, netCDF-C
-asks in this order: the numbers of dimensions that it wrote on the variable itself
-(``_Netcdf4Coordinates``); a scale, which is its own first dimension; the scales that are attached.
-
-A reader says what HDF5 has of each dataset (`DimensionFacts`), by libhdf5 (`stored_of`) or by the
-bytes of the file; nobody else knows what that means.
+Each dimension is a dimension scale of HDF5.  For a variable, netCDF-C looks first at the numbers
+of dimensions that it wrote on it (``_Netcdf4Coordinates``), then whether it is itself a scale,
+which is its own first dimension, then at the scales that are attached.
 """
 
 from __future__ import annotations
@@ -93,8 +90,7 @@ def scales_of(
     elsewhere: Mapping[Hashable, DimensionFacts] = MappingProxyType({}),
 ) -> Sequence[DimensionFacts | None]:
     """Give the scale of each dimension of a dataset; None where there is none."""
-    # Scales in other groups are no dimensions that netCDF shows there; those of `elsewhere` count
-    # all the same.
+    # netCDF shows no scales of other groups as dimensions; those of `elsewhere` count.
     rank = len(one.shape)
     if rank and len(one.numbers) == rank:
         numbered = [visible.numbered.get(number) for number in one.numbers]
@@ -238,8 +234,7 @@ def is_scale(dataset: h5d.DatasetID) -> bool:
 
 def attached_scales(dataset: h5d.DatasetID) -> Iterator[h5d.DatasetID | None]:
     """Open the last scale of each dimension, as netCDF-C does; nothing without scales."""
-    # H5DSiterate_scales would do, but it trusts the attribute to have an element for each
-    # dimension, and ends the process where it has fewer.
+    # H5DSiterate_scales ends the process if the attribute has fewer elements than dimensions.
     try:
         if not h5a.exists(dataset, _LIST):
             return

@@ -1,7 +1,6 @@
 """When is a written file on storage, and never half of it?
 
-For small files that are written at once, such as an index; what takes long, and may be resumed,
-is published by `newfile/publish.py`, which uses this room: it cannot lie there.
+For small files, such as an index; what takes long, `newfile/publish.py` publishes.
 """
 
 from __future__ import annotations
@@ -29,8 +28,7 @@ def require_free(target: str | os.PathLike[str], *, force: bool) -> None:
 @contextlib.contextmanager
 def placed(target: Path) -> Iterator[Path]:
     """Give a new path, for a file or a folder, which becomes `target` when the block ends well."""
-    # Nobody can have planted something at that name.  What is made there is on storage before it
-    # gets its own name, also where power fails, and is removed after an error.
+    # Nobody can have planted a file there.  It is on storage before it gets its own name.
     import secrets
     import shutil
 

@@ -1,7 +1,6 @@
 """Which filter does libhdf5 lack, is it here after all, and who brings it?
 
-Names and numbers are from The HDF Group's list of registered filter plugins
-(HDFGroup/hdf5_plugins, docs/RegisteredFilterPlugins.md); below 256, from H5Zpublic.h.
+Names and numbers: HDFGroup/hdf5_plugins, docs/RegisteredFilterPlugins.md; below 256, H5Zpublic.h.
 """
 
 from __future__ import annotations

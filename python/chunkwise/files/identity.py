@@ -1,10 +1,8 @@
 """Is a file still the same, unchanged?
 
-Size and time of last change show most changes, but programs set the time back (``cp -p``,
-``rsync --inplace -t``).  The system's own time of change (``ctime``) shows those, but also
-changes when the file is only linked, renamed or given other permissions.  If nothing else
-differs, the bytes are compared: all of a small file; some of a large one, if its permissions,
-owner or links differ too and so explain the change.
+Size and time of last change show most changes, but programs set the time back (``cp -p``).
+``ctime`` shows those, but also links, names and permissions.  If nothing else differs, the bytes
+are compared: all of a small file; some of a large one, if permissions, owner or links changed.
 """
 
 from __future__ import annotations
@@ -46,8 +44,7 @@ class Identity(NamedTuple):
     @classmethod
     def settled(cls, path: Path) -> Identity:
         """Look at a file when any later change of it will show in its times."""
-        # A file that was changed within the same tick of the clock once more would look the same.
-        # So this waits until that tick is over: mostly no time at all.
+        # A change within the same tick of the clock would look the same: wait until it is over.
         identity = cls.of(path.stat())
         coarse = identity.changed_ns % _SECOND_NS == 0
         rest_ns = identity.changed_ns + (2 * _SECOND_NS if coarse else _TICK_NS) - time.time_ns()

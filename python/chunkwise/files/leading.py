@@ -1,8 +1,6 @@
 """How far may a file lead: which other files may hold its data, or be linked to?
 
-A file names other files: as external data, as sources of virtual datasets, in external links.
-libhdf5 opens each of them, wherever it is.  A file from a stranger could so show a local secret,
-or name a pipe, whose reader waits for ever.
+libhdf5 opens them wherever they are.  A stranger's file could so show a local secret.
 """
 
 from __future__ import annotations
@@ -18,6 +16,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from h5py import h5f, h5g, h5l, h5o, h5p
 
+from chunkwise import system
 from chunkwise.errors import LeadsOutsideError, UsageError
 from chunkwise.names import HDF5_ERRORS, decode_name, printable
 
@@ -62,7 +61,7 @@ class Bounds:
                 f"{said}; a file that is not local leads to no other file: download it, with the "
                 "files that it needs"
             )
-        if self.external == "none" and not _is_same(path, self.own):
+        if self.external == "none" and not system.same_file(path, self.own):
             raise LeadsOutsideError(
                 f"{said}, another file; if you trust it: external='folder' or 'anywhere' "
                 "(--external)"
@@ -205,10 +204,3 @@ def _never_ends(path: str, *, answers: bool) -> bool:
     if not answers or not stat.S_ISCHR(found.st_mode) or not hasattr(os, "major"):
         return True
     return os.major(found.st_rdev) != _MEMORY or os.minor(found.st_rdev) not in _ANSWERING
-
-
-def _is_same(path: str, own: str) -> bool:
-    try:
-        return os.path.samefile(path, own)  # noqa: PTH121
-    except (OSError, ValueError):
-        return False

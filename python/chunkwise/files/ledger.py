@@ -1,8 +1,7 @@
 """Which work is done already, so that a run that was stopped can continue?
 
-A file has a line of JSON for each piece of work, written when it is done.  It is read, extended
-and removed only if it is a regular file that begins as such a file does: others may have planted
-something at its name.
+A file has a line of JSON for each piece of work.  It is used only if it begins as such a file
+does: others may have put something else at its name.
 """
 
 from __future__ import annotations

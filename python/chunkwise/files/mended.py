@@ -1,12 +1,8 @@
 """How is a file opened that libhdf5 refuses, wholly or in part, and that may be read?
 
-libhdf5 refuses a file that ends before the end that its superblock states, or whose superblock
-has a wrong checksum.  What is left may be sound.  So libhdf5 reads it through a file object that
-shows other bytes in the superblock's place: the end is where the file ends, so that libhdf5
-refuses what lies beyond, and only that.  The file itself is never written to.
-
-HDF5 2.0 refuses datasets whose lengths of chunks take more bytes than they need.  The format
-allows that, and other versions open them.  It is shown the same headers with narrow lengths.
+libhdf5 refuses a wrong end or checksum in the superblock, and HDF5 2.0 lengths of chunks in more
+bytes than they need.  It reads such a file through a file object that shows other bytes in these
+places.  The file itself is never written to.
 """
 
 from __future__ import annotations
@@ -58,8 +54,7 @@ def readable_patches(path: str | os.PathLike[str]) -> tuple[Patch, ...]:
 
 def copy_mended(path: str | os.PathLike[str], target: Path, found: Mended) -> None:
     """Copy a file so that libhdf5 opens the copy: to the end that it states, if it was cut off."""
-    # What is missing is zeros then.  With the end where it is, libhdf5 would refuse all of a
-    # dataset of which a part is missing.
+    # What is missing is zeros.  With the true end, libhdf5 would refuse the whole dataset.
     nbytes = Path(path).stat().st_size
     if found.stated is not None and nbytes < found.stated <= nbytes * _MOST_TIMES:
         copy_patched(path, target)

@@ -1,8 +1,4 @@
-"""How does code that reads HDF5 read a netCDF-3 file (CDF-1, CDF-2, CDF-5)?
-
-netCDF-C copies it, with everything in it, to a netCDF-4 file, which exists as long as it is
-needed.
-"""
+"""How does code that reads HDF5 read a netCDF-3 file?  netCDF-C converts it to a scratch file."""
 
 from __future__ import annotations
 
@@ -65,8 +61,7 @@ def require_netcdf(path: str | os.PathLike[str]) -> str:
 
 def convert(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
     """Write a netCDF-3 file as a new netCDF-4 file: ``ncdump`` prints the same of both."""
-    # Done in a process of its own, as netCDF-C crashes on some damaged files.
-    # Here, as it needs h5py, and workers of bench that ask for netCDF-C may not have that.
+    # In a process of its own: netCDF-C crashes on some damaged files.
     from chunkwise.files.contained import contained
 
     library = require_netcdf(source)

@@ -1,14 +1,9 @@
 """Which objects does an HDF5 file hold, each of them once?
 
-A file is a graph, not a tree: a hard link may give an object a second name, or lead a group back
-to one of its ancestors.  The walk here visits every object under the first name it meets and
-reports further names.  It reports soft and external links and never follows them.  It uses h5py's
-low-level identifiers, which cost a tenth of `h5py.Group.__getitem__`, and names as bytes, because
-a link's name need not be valid UTF-8.
-
-An object need not have a link: JLD2 stores nested values so that only references lead to them.
-The walk visits these last.  Each is called after the place that led to it first: ``/refs[3]->`` is
-what element 3 of ``/refs`` means.  No path is needed to open one: `open_at` takes its address.
+The walk visits every object under the first name it finds, reports further names, and follows
+hard links only.  It uses h5py's low-level identifiers, which cost a tenth of `h5py.Group`, and
+names as bytes, because they need not be UTF-8.  Objects to which only references lead come last;
+``/refs[3]->`` is what element 3 of ``/refs`` means.
 """
 
 from __future__ import annotations
@@ -42,8 +37,7 @@ Kind = Literal[
     "unreadable",
 ]
 
-# What identifies an object among all in the files that are open (H5G_stat_t): its
-# file's number and where it lies in there, in two halves each.
+# What identifies an object (H5G_stat_t): its file's number and its place, two halves each.
 Address = tuple[int, ...]
 
 # A longer name of an object without a link is replaced by a number: one may lead to the next.
@@ -54,16 +48,13 @@ _LONGEST_NAME: Final = 200
 class Entry:
     """One name of the walk."""
 
-    # Absolute path of the link, as `decode_name` gives it; for an object that no link leads to,
-    # what it is called.
+    # Absolute path of the link (`decode_name`), or what an object without a link is called.
     path: str
     depth: int  # Number of groups above it; the root group has 0
-    # What the link leads to, or for ``hard_link`` (a second name of an object seen before) and the
-    # soft, external and user-defined links, what it is.
+    # What the link leads to; for ``hard_link`` and soft, external, user-defined links: that.
     kind: Kind
     identifier: Any = None  # The open h5py low-level object, for groups, datasets and named types
-    # For ``hard_link`` the object's first path, for ``soft_link`` the path it holds, for
-    # ``external_link`` ``FILE:PATH``; otherwise None.
+    # Path: of a ``hard_link`` the object's first, else the link's own (``FILE:PATH``) or None.
     target: str | None = None
     reason: str | None = None  # For ``unreadable``, why HDF5 could not open it, in one line
     address: Address | None = None  # Of the open object: the same under each of its names
@@ -82,8 +73,7 @@ def walk(
     references: bool = True,
 ) -> Iterator[Entry]:
     """Visit everything below a group, depth first, then what only references lead to."""
-    # Members come in the order of their creation if the group keeps it, as netCDF-4 files do,
-    # otherwise in the order of their names.
+    # Members come in the order of creation if the group keeps it, else by name.
     try:
         # Not by the file's own identifier: libhdf5 1.10 knows no attributes of one.
         is_file = isinstance(top, h5py.File)
@@ -130,8 +120,7 @@ def _below(
                     entry.path, entry.depth, "hard_link", target=first, linked=entry.linked
                 )
                 continue
-            # Groups are remembered always, since one damaged count of names must not
-            # make the walk endless; other objects only if they have several names.
+            # Groups are always remembered: a damaged count must not make the walk endless.
             if entry.kind == "group" or entry.names > 1:
                 seen[entry.address] = entry.path
         yield entry
@@ -369,8 +358,7 @@ def names_of(identifier: Any) -> int:
 
 
 def _opened(path: str, depth: int, identifier: Any) -> Entry:
-    # Not h5o.get_info: it reads a whole chunk index to know its size, and where that is
-    # damaged it can end the process (HDF5 2.0).
+    # h5o.get_info reads a whole chunk index; if it is damaged, HDF5 2.0 may end the process.
     info = h5g.get_objinfo(identifier)
     kind: Kind = "named_type"
     if isinstance(identifier, h5g.GroupID):

@@ -1,8 +1,6 @@
 """Can this file be opened, and the dataset found?  If not, why, and what to do?
 
-h5py answers with the innermost line of HDF5's error stack ("file signature not
-found"), which seldom says what to do.  Here the file is examined first, and
-every failure ends in one line: what is wrong, where, and the remedy.
+h5py gives the innermost line of HDF5's error stack; here the file is examined first.
 """
 
 from __future__ import annotations
@@ -196,8 +194,7 @@ def largest(file: h5py.File) -> h5py.Dataset:
 
 def has_variable_length(datatype: h5t.TypeID) -> bool:
     """Return whether elements hold their values elsewhere, on the file's heap."""
-    # True for variable-length sequences and strings, and for compounds and arrays with such a
-    # member.
+    # True for variable-length sequences and strings, and types with such a member.
     if isinstance(datatype, h5t.TypeVlenID):
         return True
     if isinstance(datatype, h5t.TypeStringID):

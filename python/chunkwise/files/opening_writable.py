@@ -1,7 +1,6 @@
 """How is a file opened for writing, and when is the written data on storage?
 
-libhdf5 truncates an existing file before it finds out that another program has it open.
-So everything that can be known is checked first: a call that fails loses nothing.
+libhdf5 truncates a file before it finds that another program has it open: all is checked first.
 """
 
 from __future__ import annotations

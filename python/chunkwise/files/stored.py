@@ -1,8 +1,6 @@
 """What does a dataset take in its file, and what of that can be had as it is stored?
 
-``H5Dget_storage_size`` goes through a fixed or an extensible array element by element, written or
-not: for 2^25 chunks, one of them written, it takes 2 s and more.  Our census reads only what was
-written.
+``H5Dget_storage_size`` goes through every element of an array index, written or not: 2 s for 2^25.
 """
 
 from __future__ import annotations
@@ -63,8 +61,7 @@ def data_end(dataset: Any) -> int:
 
 def can_be_had(dcpl: h5p.PropDCID, datatype: h5t.TypeID) -> bool:
     """Return whether h5py gives the fill value without harm to the process."""
-    # It frees memory twice that a value of variable length leads to, unless it is a string by
-    # itself: the process ends, then or later.
+    # It frees memory of variable-length values twice, except of a plain string.
     if dcpl.fill_value_defined() != h5d.FILL_VALUE_USER_DEFINED:
         return True
     return isinstance(datatype, h5t.TypeStringID) or not has_variable_length(datatype)

@@ -1,8 +1,4 @@
-"""What does the superblock of a file state, whether or not libhdf5 would open it?
-
-libhdf5 does not show the marks that a writer leaves in a superblock while it has the file open,
-nor the end that the file states, and refuses a file that still has those marks.
-"""
+"""What does the superblock of a file state, whether or not libhdf5 would open it?"""
 
 from __future__ import annotations
 

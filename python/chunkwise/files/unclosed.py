@@ -1,12 +1,8 @@
 """How is a file read whose writer never closed it?
 
-libhdf5 refuses a file whose superblock (version 3) still says that it is being
-written.  ``h5clear -s`` removes that mark, and loses data: a writer in SWMR mode does not
-keep the superblock's end of the file up to date, and h5clear cuts the file there (a file of 4 MB
-keeps 447 bytes).  ``h5clear -s --increment=0`` first moves the end.
-
-Here libhdf5 instead reads through a file object without the mark, which ends where the file
-really ends.  The file itself is never written to.
+libhdf5 refuses the mark in its superblock (version 3).  ``h5clear -s`` removes it, and cuts the
+file at the superblock's end, which a SWMR writer does not keep up to date.  Here libhdf5 reads
+through a file object without the mark, which ends where the file really ends.
 """
 
 from __future__ import annotations
@@ -172,8 +168,7 @@ def open_patched(path: str | os.PathLike[str], *patches: Patch | None) -> h5py.F
     return file
 
 
-# libhdf5 closes what is still open after Python has ended, and would call into it.
-# Not a set: h5py hashes a file by its root group, which may be damaged.
+# libhdf5 closes what is open after Python's end, and would call into it.
 _open_files: weakref.WeakValueDictionary[int, h5f.FileID] = weakref.WeakValueDictionary()
 
 

@@ -1,12 +1,9 @@
 """What becomes of data that libhdf5 holds and cannot write when its dataset or file is closed?
 
-A dataset that libhdf5 cannot flush while it closes it is freed, but its handle stays, and the
-process crashes when the file is closed, or when the process ends
-(`tests/upstream/close_unflushed.c`).  So a dataset that libhdf5 has written is flushed while it is
-still open.  If that fails, it stays open until the file is closed.  If it cannot be flushed
-then, the file is given up: what libhdf5 still holds goes to memory, and closing raises the error.
-Flushing again may succeed without the data: libhdf5 drops a chunk that it has encoded and cannot
-write.  So closing also raises what was raised to nobody before.
+libhdf5 frees a dataset that it cannot flush while it closes it, and crashes later
+(`tests/upstream/close_unflushed.c`).  So a dataset is flushed while it is open.  If that fails,
+it stays open until the file is closed; then what libhdf5 still holds goes to memory, and closing
+raises the error, also one of an earlier flush: flushing again may succeed without the data.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """How do several processes work on many files, and end cleanly?
 
-`contained`'s children only read, and may be killed at any moment.  These write: before a
-signal ends them, each removes its half-written file.  They are started afresh, not forked, because
-each reads and writes with its own threads.
+These write, unlike `contained`'s children: before a signal ends them, each removes its
+half-written file.  They are started afresh, not forked, because each has its own threads.
 """
 
 from __future__ import annotations
@@ -107,7 +106,7 @@ def _answer(worker: _Worker[Any], name: str) -> tuple[Outcome[Any], bool]:
         worker.process.join(_PATIENCE_S)
         code = worker.process.exitcode or 0
         said = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        why = "memory was too little, or a library crashed"
+        why = "it ran out of memory, or a library crashed"
         wrong = f"{name}: its process ended ({said}): {why}"
         return Outcome(None, CrashedError(wrong)), False
 

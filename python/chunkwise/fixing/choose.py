@@ -1,8 +1,4 @@
-"""Which chunks, filters and pages should a file have instead of its own, and why?
-
-The findings say it, each by its own remedy, and agree about each dataset
-(`chunkwise.inspection.findings`).  If patterns were stated to `inspect`, they are for these.
-"""
+"""Which chunks, filters and pages should a file have instead of its own, and why?"""
 
 from __future__ import annotations
 

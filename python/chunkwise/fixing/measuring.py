@@ -1,8 +1,4 @@
-"""How long do patterns take on a file, and on the one that replaces it?
-
-Each reading is a trial of bench in its own process, of bytes in memory.  If both files exist,
-before and after take turns, so that a machine that slows down slows both.
-"""
+"""How long do patterns take on a file, and on the one that replaces it, in turns?"""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Which layouts for a file's datasets are the fastest measured on this machine?
-
-`chunkwise advise` runs for the largest of them, one after the other.  If it measures a layout to
-be better than the present one, that layout replaces the findings' offer.
-"""
+"""Which layouts for a file's largest datasets are the fastest measured on this machine?"""
 
 from __future__ import annotations
 

@@ -39,8 +39,7 @@ from chunkwise.repacking.run import run as repack
 from chunkwise.verdicts import FileVerdict
 
 DEFAULT_SECONDS: Final = 30.0
-# In other chunks, filters may differ from what a sample of the old ones showed: then the result is
-# mended once more.
+# With other chunks, filters may do worse than a sample showed: then it is mended again.
 _ROUNDS: Final = 3
 
 
@@ -62,8 +61,7 @@ class FixRequest:
 class Doing:
     """Functions that inspect a file, and that learn of progress."""
 
-    # Collects the facts about a file, for the patterns that are read: in a process of its own
-    # where it may be damaged.
+    # Collects the facts, for these patterns; if the file may be damaged, in its own process.
     inspect: Callable[[str, Sequence[StatedPattern]], FileFacts]
     announce: Callable[[str], None]  # Gets what is done next, in words; may raise to end the run
     watch: Watch  # Learns about the progress of the repack; may raise to end the run

@@ -1,8 +1,4 @@
-"""How are filters, shapes, sizes, times and counts written, everywhere in chunkwise?
-
-One grammar serves the command line, the API, findings and results; whatever is printed here can be
-parsed here.
-"""
+"""How are filters, shapes, sizes, times and counts written and parsed, everywhere in chunkwise?"""
 
 from chunkwise.grammar.filters import Effort, Filter, Pipeline
 from chunkwise.grammar.sizes import (

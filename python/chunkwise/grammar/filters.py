@@ -35,11 +35,9 @@ class Filter:
     # Making one checks it and completes it: ``Filter("gzip")`` is ``Filter("deflate", (4,))``.
 
     name: str  # ``deflate`` and its like, or ``filter-32123`` for a filter that has no name here
-    # As written after the name: ``("nn", 32)``.  For a filter without a name, its cd_values, as
-    # given to ``H5Pset_filter``.
+    # As written after the name: ``("nn", 32)``; without a name, its cd_values.
     options: codecs.Options = ()
-    # ``fast`` for ``deflate:fast``: level 1 in the file, by whichever encoder is the fastest where
-    # chunkwise writes.  Otherwise ``as-stated``.
+    # ``fast`` (``deflate:fast``): level 1, by the fastest encoder; otherwise ``as-stated``.
     effort: Effort = "as-stated"
 
     def __post_init__(self) -> None:

@@ -1,7 +1,4 @@
-"""What do the stored values of filters mean that have a number and no name here?
-
-HDF5's registry has their numbers; their own sources say what they put into the file.
-"""
+"""What do the stored values of filters mean that have a number and no name here?"""
 
 from __future__ import annotations
 
@@ -131,8 +128,7 @@ def _digits_loss(cd: CdValues, itemsize: int) -> Loss | None:
 # --- the table -------------------------------------------------------------------------
 
 
-# Filters without a name in `codecs`: the user's part of what is stored (None: not known), and
-# what it loses.
+# Of filters without a name: the user's part of what is stored (None: not known), and the loss.
 NUMBERED: Final[dict[int, tuple[Given, Callable[[CdValues, int], Loss | None]]]] = {
     32013: (_zfp_given, _zfp_loss),
     32017: (_sz_given, _sz_loss),

@@ -1,17 +1,8 @@
 """Which values of a filter are the user's, which belong to the chunks, and what do values lose?
 
-A file stores a filter's parameters together with what the filter found when the dataset was
-made: the shape of a chunk, the size of an element, the bits that the data need.  For other chunks,
-only the user's part is carried, and the filter completes it again:
-
-- filters with a name (`codecs`): the codec's options are the user's part;
-- scaleoffset of integers with a stated number of bits: the bits fit the chunks that were written.
-  Other chunks get as many as they need, and keep each value;
-- szip: a block has no more pixels than the chunk has elements;
-- filters with a number that are in `numbered.NUMBERED`: as its functions say;
-- any other filter: nobody here knows what its values mean.  They are not carried.
-
-A filter that rounds would round a second time: it is not carried either.
+Of a named filter, the codec's options are the user's; other chunks get the rest anew: scaleoffset
+its bits, szip at most as many pixels as a chunk has elements, and filters in `numbered.NUMBERED`
+what its functions say.  Any other filter, and one that would round again, is not carried.
 """
 
 from __future__ import annotations
@@ -22,8 +13,7 @@ from chunkwise.grammar.codecs import CODECS
 from chunkwise.grammar.filters import Filter, Pipeline
 from chunkwise.grammar.numbered import NUMBERED, Loss
 
-# Others of HDF5's registry that may lose, in ways that are not known here: APAX, JPEG-XR, FPZIP,
-# B3D, JPEG, FFMPEG.
+# Other registered filters that may lose: APAX, JPEG-XR, FPZIP, B3D, JPEG, FFMPEG.
 _MAY_LOSE: Final = frozenset({32005, 32007, 32014, 32016, 32019, 32030})
 
 

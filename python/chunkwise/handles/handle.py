@@ -1,13 +1,9 @@
 """Which of many open files does libhdf5 keep open?
 
-A file that is open in libhdf5 takes more than half a megabyte and a descriptor, and a
-program may have thousands.  So libhdf5 keeps at most `most_open` of ours open.  Beyond that,
-unused files are *parked*, the longest unused first.  A parked file is closed in libhdf5 and
-opened again when libhdf5 is called for it: then its objects get new identifiers.  The engine
-reads a parked file's data without libhdf5.
-
-A file is in use if libhdf5 counts identifiers of it besides those of our own objects.
-All of this happens under h5py's lock.
+An open file takes libhdf5 half a megabyte and a descriptor.  So it keeps at most `most_open` of
+ours; beyond that the longest unused are *parked*: closed in libhdf5, and opened again, with new
+identifiers, when libhdf5 is called for them.  A file is in use if libhdf5 counts identifiers of
+it besides those of our objects.  All of this happens under h5py's lock.
 """
 
 from __future__ import annotations
@@ -353,8 +349,7 @@ class FileHandle:
 
     def _closed_alone(self) -> bool:
         """Close a file in libhdf5 that only our own objects use, and nobody asks about."""
-        # `h5py.File.close` would go through all that is open in this process, in search of objects
-        # to mark as closed.
+        # `h5py.File.close` would search all that is open in this process.
         if self.writable or closing.is_wrapped() or self._is_used():
             return False
         return self._dropped()

@@ -1,12 +1,8 @@
 """Which datasets of which open files hold data that is not in the file yet?
 
-It is written before h5py closes or flushes the file, when nobody refers to the dataset any
-more, and when the program ends.  Data written before a file begins to close is in the file
-once it is closed; later writes are refused.  Data that cannot be written any more is never
-dropped in silence.
-
-A writer takes the dataset's own lock first and h5py's after it.  So nobody here waits for threads
-that write while they hold h5py's lock.
+It is written before h5py closes or flushes the file, when nobody refers to the dataset any more,
+and when the program ends.  Data that cannot be written is never dropped in silence.  A writer
+takes the dataset's lock first and h5py's after it.
 """
 
 from __future__ import annotations
@@ -51,8 +47,7 @@ class Writing(Protocol):
     finish: Callable[..., bool]
 
 
-# By the number of the open file and the address of the dataset's header, as libhdf5
-# distinguishes objects; a file's number is never given again.
+# By the number of the open file, which is never reused, and the address of the header.
 _writings: weakref.WeakValueDictionary[Key, Writing] = weakref.WeakValueDictionary()
 
 # What a dataset holds outlives its writer, until it is in the file.
@@ -84,8 +79,7 @@ def is_free(dataset: h5py.Dataset) -> bool:
 
 def settle_left(key: Key, label: str) -> None:
     """Wait until what a former `Writing` of a dataset held is in the file."""
-    # Two that complete the same chunk from the file at the same time each lose what the other adds
-    # to it.
+    # Two that complete the same chunk from the file at once lose each other's elements.
     left = _left.get(key)
     if left is not None and not left.finish(blocking=not phil._is_owned()):
         raise busy(label, "write without it, not within a visit")
@@ -138,8 +132,7 @@ def settle_all(blocking: bool = True) -> None:
 
 def flush_beside(path: str | os.PathLike[str]) -> None:
     """Write all this process's pending data to a file before it is examined."""
-    # What waits for other files is handed to libhdf5, too, as links and virtual datasets may lead
-    # there.
+    # Other files' data goes to libhdf5, too: links and virtual datasets may lead there.
     settle_all()
     try:
         wanted = os.stat(path)  # noqa: PTH116 (paths of any kind)
@@ -330,8 +323,7 @@ def _forget() -> None:
         known_here.clear()
 
 
-# Not with the first write: that may be a thread's, while the program ends already.  It comes
-# before what `_lib` has registered as it was imported.
+# Not with the first write, which may come as the program ends; before `_lib`'s own.
 @atexit.register
 def _end() -> None:
     """Write what is left when the program ends; threads that still run write nothing more."""

@@ -1,11 +1,7 @@
 """Where do a file's chunks lie according to a sidecar beside it, and is that still true?
 
-A sidecar has a header in JSON, and then, for each dataset, pages of entries
-(``crates/chunkwise-engine/src/saved_index.rs``).  The header says from which state of which file
-it was made: size, time of the last change, a checksum of blocks of it (all of a small file), and
-for each dataset a checksum of where its object header begins.  Of an object behind a URL it says
-size and what the server says besides (ETag, or time of the last change).  Where one differs it is
-not used.
+A header in JSON says from which state of which file it was made; then come pages of entries for
+each dataset (``crates/chunkwise-engine/src/saved_index.rs``).  It is used only if nothing differs.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import h5py
 from h5py import h5fd
 
-from chunkwise import _native
+from chunkwise import _native, system
 from chunkwise.errors import CannotWriteError, ChunkwiseError, UsageError
 from chunkwise.files.durable import placed, require_free
 from chunkwise.files.leading import External, checked
@@ -134,8 +134,8 @@ def index(
     if kind == "parquet":
         parquet_engine()
     replaces = force or (kind == "sidecar" and is_sidecar(made))
-    if not far:
-        _refuse_source(name, made)
+    if not far and system.same_file(made, name):
+        raise CannotWriteError(f"{printable(name)}: is the file itself; name another target")
 
     report = progress or (lambda _: None)
     opened = _opened_far(name, where, storage_options) if far else _opened_here(name)
@@ -211,21 +211,11 @@ def _format(target: Path) -> Format:
     return found
 
 
-def _refuse_source(name: str, made: Path) -> None:
-    try:
-        same = made.samefile(name)
-    except OSError:
-        return
-    if same:
-        raise CannotWriteError(f"{printable(name)}: is the file itself; name another target")
-
-
 @dataclass(frozen=True)
 class _Opened:
     """A file that is being indexed."""
 
-    # Its bytes are in `content` and `storage`, as far as they can be had without libhdf5; behind a
-    # URL, they come from `source`.
+    # `content` and `storage` hold its bytes without libhdf5; behind a URL they come from `source`.
 
     file: h5py.File
     nbytes: int

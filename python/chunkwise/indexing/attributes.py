@@ -20,8 +20,7 @@ DIMENSIONS: Final = "_ARRAY_DIMENSIONS"
 
 def attributes_of(identifier: Any) -> tuple[dict[str, Any], dict[str, str]]:
     """Give an object's attributes as JSON takes them, and why others are left out."""
-    # Left out are references, compounds, complex numbers and what HDF5 cannot read.  What netCDF-4
-    # and dimension scales keep for themselves is in neither, if HDF5 can read it.
+    # Left out: references, compounds, complex numbers, unreadable ones, and netCDF-4's own.
     found: dict[str, Any] = {}
     lost: dict[str, str] = {}
     attributes = h5py.AttributeManager(SimpleNamespace(id=identifier))
@@ -46,8 +45,7 @@ def attributes_of(identifier: Any) -> tuple[dict[str, Any], dict[str, str]]:
 
 def wider(identifier: Any) -> str | None:
     """Say where xarray unpacks a variable to a wider type than of the file, or None."""
-    # JSON has one type for floats and one for integers, and xarray takes the type of unpacked
-    # values from ``scale_factor`` and ``add_offset``.
+    # JSON keeps no number types, and xarray takes that of unpacked values from the attributes.
     try:
         stored = h5py.Dataset(identifier).dtype
         scale, offset = (_number_type(identifier, name) for name in ("scale_factor", "add_offset"))

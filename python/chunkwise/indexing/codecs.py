@@ -1,8 +1,6 @@
 """Which codecs let zarr decode the filters of a dataset, and which filters does it lack?
 
-zarr version 2 names codecs as numcodecs does.  A filter of HDF5 has a codec if the stored bytes
-are the same.  LZF, LZ4 and bitshuffle have frames of their own in HDF5, and szip, nbit,
-scale-offset and Blosc2 have no codec there.
+A filter has a codec if numcodecs stores the same bytes.
 """
 
 from __future__ import annotations

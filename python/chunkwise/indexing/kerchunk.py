@@ -1,7 +1,6 @@
 """How are references written as Kerchunk writes them: one JSON file, or a folder of Parquet?
 
-The JSON is version 1 of https://fsspec.github.io/kerchunk/spec.html, and the folder is that of
-fsspec's `LazyReferenceMapper`: ``.zmetadata``, and for each array files of as many references.
+See https://fsspec.github.io/kerchunk/spec.html, and fsspec's `LazyReferenceMapper`.
 """
 
 from __future__ import annotations

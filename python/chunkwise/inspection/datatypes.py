@@ -1,8 +1,4 @@
-"""What is an HDF5 datatype called in a word or two, and which byte order has it?
-
-Described from the HDF5 type itself and not from NumPy's, because a file may hold
-types that NumPy lacks.
-"""
+"""What is an HDF5 datatype called in a word or two, and which byte order has it?"""
 
 from __future__ import annotations
 

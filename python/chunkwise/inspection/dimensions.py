@@ -1,8 +1,6 @@
 """Which dimension scales name the dimensions of a dataset, and which datasets are coordinates?
 
-A dataset holds references to its scales, which are their addresses in the file.  To
-find the path of an address, HDF5 searches the file from its root, 40 ms a time among
-6,000 objects.  So the paths come from the walk, which meets each object anyway.
+HDF5 takes 40 ms to find the path of an address among 6,000 objects: paths come from the walk.
 """
 
 from __future__ import annotations

@@ -50,8 +50,7 @@ class Diagnosis:
     name: str | None  # Its registered name; None for a number that nobody registered
     folders: tuple[PluginFolder, ...]  # Where libhdf5 looks for plugins
     loading: bool  # False where ``HDF5_PLUGIN_PRELOAD=::`` forbids plugins
-    # Whether the Python package hdf5plugin of this environment brings it: ``absent`` (not
-    # installed), ``without it``, ``not imported``, ``imported``.
+    # Whether this environment's hdf5plugin brings it.
     hdf5plugin: filters.Hdf5plugin
     reason: str  # Why it is lacking, as a part of a sentence
     remedies: tuple[Fix, ...]  # The likeliest first; empty if nobody is known to bring it
@@ -102,8 +101,7 @@ def means_of(packages: Set[filters.Hdf5plugin], *, natively: bool) -> list[str]:
 
 def plugin_folders() -> tuple[PluginFolder, ...]:
     """List where libhdf5 looks for plugins (H5PLsize, H5PLget), in its order."""
-    # ``HDF5_PLUGIN_PATH`` replaces the library's own folders, and is read once, when the library
-    # is loaded.
+    # ``HDF5_PLUGIN_PATH`` replaces the library's own folders, and is read once.
     try:
         paths = [h5pl.get(i) for i in range(h5pl.size())]
     except HDF5_ERRORS:

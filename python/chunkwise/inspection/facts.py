@@ -1,9 +1,4 @@
-"""What is known about a file, its objects and how its datasets are stored?
-
-Plain records, which can be printed, compared and written as JSON.  These modules make
-them: `collect` (objects and datasets), `format` (the file itself),
-`native` (both by its own bytes, and what opening it costs), `patterns` and `sampling`.
-"""
+"""What is known about a file, its objects and how its datasets are stored?"""
 
 from __future__ import annotations
 
@@ -19,7 +14,7 @@ from chunkwise.inspection.records import plain
 from chunkwise.model.far import Fetched
 from chunkwise.model.layout import FileLayout, metadata_block, together
 from chunkwise.model.purpose import Purpose
-from chunkwise.patterns import told
+from chunkwise.patterns import interpretations
 from chunkwise.remedy.commands import commands
 from chunkwise.remedy.fix import Fix
 from chunkwise.remedy.records import Anew, Copy, Present
@@ -32,8 +27,7 @@ Layout = Literal["chunked", "contiguous", "compact", "virtual", "external"]
 
 def entry_nbytes(rank: int) -> int:
     """Return about how many bytes a stored chunk takes in the list of them."""
-    # Counted is an entry of a version 1 B-tree (HDF5 File Format Specification, III.A.1): stored
-    # size and filter mask, an offset for each dimension and one more, an address.
+    # An entry of a version 1 B-tree (HDF5 File Format Specification, III.A.1).
     return 24 + 8 * rank
 
 
@@ -49,8 +43,7 @@ class Source:
 
     file: str  # The file's name as written in the dataset; ``.`` is the dataset's own file
     dataset: str | None  # The path of the source dataset; None for an external (raw) file
-    # Why it cannot be found, in a few words; None if it can, or if names with ``%b`` stand for a
-    # series of files that may grow.
+    # Why it is not found; None if it is, or if ``%b`` stands for a series that may grow.
     missing: str | None
 
 
@@ -78,8 +71,7 @@ class ChunkFacts:
     adjacent: int  # Of those pairs, how many whose bytes follow each other in the file, too
     backward: int  # Of those pairs, how many of which the second lies before the first
     span_nbytes: int  # From the first byte of the first chunk in the file to the last of the last
-    # False if the library lists chunks under wrong coordinates, so that `pairs`, `adjacent` and
-    # `backward` are 0 (docs/architecture.md)
+    # False if the library lists chunks under wrong coordinates: the following are 0.
     order_known: bool
 
 
@@ -125,8 +117,7 @@ class Survival:
     """What a reader's default chunk cache keeps from one read for the neighbouring one."""
 
     reader: str  # `chunkwise.model.readers.Reader.name`
-    # Chunks that the second of two equal reads fetches and decodes again; 0 if everything
-    # survives.
+    # Chunks that the second of two equal reads decodes again.
     reloads: int
     collisions: int  # Chunks of the read that share a slot with another one of it; 0 without slots
     decodes: float  # How often reading the whole dataset so decodes each chunk, on average
@@ -138,14 +129,12 @@ class Survival:
 class PatternFacts:
     """What a canonical access pattern costs."""
 
-    # ``line along 0``, ``plane across 2`` (all but dimension 2), ``chunk``, ``all``; of a dataset
-    # with one dimension ``piece``, 4 KiB of it.
+    # ``line along 0``, ``plane across 2``, ``chunk``, ``all``; with one dimension ``piece``.
     name: str
     block: tuple[int, ...]  # Its shape in elements
     # The chunks that one read touches; for a contiguous dataset, the separate pieces of the file.
     chunks: int
-    # Bytes that one read asks for, and bytes that must be decoded (or, without filters, copied)
-    # for it.
+    # Bytes that one read takes, and that are decoded or, without filters, copied for it.
     selected_nbytes: int
     decoded_nbytes: int
     amplification: float  # The second divided by the first
@@ -296,26 +285,21 @@ class FormatFacts:
     """The file format's own settings, from superblock and creation properties."""
 
     superblock_version: int  # 0 to 3
-    # The oldest release series that opens all objects found: ``1.6``, ``1.8``, ``1.10``, ``1.12``
-    # or ``2.0``.
+    # The oldest release series that opens all objects found: ``1.6`` to ``2.0``.
     oldest_reader: str
     userblock_nbytes: int  # Bytes before the HDF5 signature; 0 if there is no user block
-    # How free space is managed (H5Pget_file_space_strategy): ``fsm_aggr``, ``page``, ``aggr``,
-    # ``none``.
+    # How free space is managed (H5Pget_file_space_strategy).
     space_strategy: str
     space_persistent: bool  # Whether free space is remembered after the file is closed
     page_nbytes: int  # Bytes of a page; only of consequence with strategy ``page``
     free_nbytes: int  # Free space that the file keeps track of (H5Fget_freespace)
     # Marks that a writer left in the superblock: ``write``, ``swmr``; empty after a proper close.
     flags: tuple[str, ...]
-    # With such marks, whether a process of this machine has it open for writing; None if that is
-    # not known.
+    # With such marks, whether a process here has it open for writing; None if not known.
     being_written: bool | None = None
-    # The byte at which the file ends by its own account, if HDF5 therefore refuses what lies
-    # beyond; None if it reads everything.
+    # The stated end, if HDF5 therefore refuses what lies beyond; None if it reads everything.
     early_end: int | None = None
-    # Why HDF5 of this process refuses a part of the file, though nothing is wrong with it; None if
-    # it does not.
+    # Why this process's HDF5 refuses a part of a sound file; None if it does not.
     refused: str | None = None
 
 
@@ -323,8 +307,7 @@ class FormatFacts:
 class MetadataFacts:
     """What opening the file and listing everything in it reads."""
 
-    # The requests are those of a reader that fetches one structure after the other (an object
-    # header, a node of an index), at least 512 bytes at a time, and keeps them.
+    # Requests of a reader that fetches one structure after the other, at least 512 bytes each.
     open_requests: int  # Reads to open the file and its root group
     open_nbytes: int
     list_requests: int  # All reads until each link, object header and attribute was seen
@@ -334,8 +317,7 @@ class MetadataFacts:
     nbytes: int  # Bytes of all these structures
     extents: int  # Separate places of the file that they lie in, gaps up to 4 KiB ignored
     span_nbytes: int  # From the first of these bytes to the last
-    # 1 MiB blocks of the file that hold any of them: requests of a reader that fetches and caches
-    # such blocks.
+    # 1 MiB blocks that hold structures: requests of a reader that caches such blocks.
     blocks: int
     raw_nbytes: int  # Bytes of the datasets' data in this file
     # What is left of the file: lost space, and heaps of variable-length data
@@ -383,7 +365,9 @@ class FileFacts:
     def taken_for(self) -> tuple[str, ...]:
         """What each stated pattern was taken for, once for all datasets; nothing without any."""
         datasets = ((one.path, one.dataset) for one in self.objects if one.dataset is not None)
-        return told((path, one.logical_nbytes or 0, one.taken_for) for path, one in datasets)
+        return interpretations(
+            (path, one.logical_nbytes or 0, one.taken_for) for path, one in datasets
+        )
 
     @property
     def verdict(self) -> FileVerdict:

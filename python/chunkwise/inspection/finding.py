@@ -90,8 +90,7 @@ class Finding:
     waste_nbytes: int = 0
     # What it says of the file's bytes.
     verdict: FileVerdict = FileVerdict.SOUND
-    # Whether what mends it serves a way of reading that nobody stated, or costs another one: a
-    # person chooses it, and `chunkwise fix` leaves it.
+    # Whether it serves reads that nobody stated, or costs others: `chunkwise fix` leaves it.
     is_offer: bool = False
 
     @property

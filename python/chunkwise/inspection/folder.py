@@ -1,7 +1,4 @@
-"""Which files does the user mean, and how do many files compare?
-
-A folder's files are chosen by HDF5's signature, never by their names.
-"""
+"""Which files does the user mean, by HDF5's signature, and how do many files compare?"""
 
 from __future__ import annotations
 
@@ -241,8 +238,7 @@ def refusal_record(summary: FileSummary) -> dict[str, Any]:
 
 def _is_folder(name: str) -> bool:
     try:
-        # A Zarr store is one thing; opening it says what to do with it.
-        # To a Path an empty name is the folder at work, to a shell it is nothing.
+        # A Zarr store is one thing.  An empty name is the working folder to a Path.
         path = Path(name)
         return bool(name) and stat.S_ISDIR(path.stat().st_mode) and not is_zarr(path)
     except (OSError, ValueError):

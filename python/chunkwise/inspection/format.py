@@ -30,8 +30,7 @@ _OF_DATATYPE: Final = {3: "1.8", 4: "1.12", 5: "2.0"}
 _OF_LAYOUT: Final = {4: "1.10", 5: "2.0"}
 # Chunks from this size on need the data layout message of 2.0.
 _LARGE_CHUNK_NBYTES: Final = 1 << 32
-# An encoded datatype: the message's number, the encoding's version, then the datatype
-# message itself, with its version in the upper half of its first byte.
+# An encoded datatype: two bytes, then the message, with its version in the upper half.
 _DATATYPE_VERSION_AT: Final = 2
 
 

@@ -1,8 +1,4 @@
-"""What is there to know about a file, and in which order is it found out?
-
-Facts first, from metadata alone; then a sample of the data; then the costs of reading;
-findings last, because they need all of it.
-"""
+"""What is there to know about a file, and in which order is it found out?"""
 
 from __future__ import annotations
 

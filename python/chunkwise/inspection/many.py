@@ -1,8 +1,4 @@
-"""What do many files hold: names, kinds, shapes and types?
-
-All threads list files by their own bytes.  What these do not say in full is left to libhdf5,
-which lists one file after another.
-"""
+"""What do many files hold: names, kinds, shapes and types?"""
 
 from __future__ import annotations
 
@@ -75,7 +71,7 @@ class FileListing(NamedTuple):
 def list_many(paths: Iterable[str | os.PathLike[str]]) -> Iterator[FileListing]:
     """List names, kinds, shapes and types of many files, on all threads.
 
-    Only metadata is read, and little of it is held at a time: files come one by one, in their
+    Only metadata is read, a few files at a time: they come one by one, in their
     order.  One that cannot be opened comes with its error, and the others after it.  libhdf5 lists
     what is unusual, and crashes on some damaged files; ``chunkwise inspect FOLDER`` works in other
     processes.

@@ -1,7 +1,6 @@
 """What do a file's own bytes say of all its objects, and what does it cost to list them?
 
-The facts are those of `chunkwise.inspection.collect`, which asks libhdf5.  So do these for
-one object if that has something that is not known here, or damaged.
+`collect` describes an object that is damaged or has something that is not known here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What does reading a dataset along each dimension, or across it, cost?
-
-Arithmetic on shapes, with the speed of a sample of the data: nothing is read here.
-"""
+"""What does reading a dataset along each dimension, or across it, cost?"""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """How long will a pattern take before and after, by the model?
 
-The model of `chunkwise.advise` (`traffic`, `seconds`), with the walk followed chunk by chunk
-through libhdf5's cache (`followed`), for h5py on bytes in memory.  The sample that inspect took
-shows how fast chunks decode; the time to start a chunk is separate from the time for its bytes.
+The model of `chunkwise.advise`, with the walk followed chunk by chunk through libhdf5's cache, for
+h5py on bytes in memory.  The sample that inspect took shows how fast chunks decode.
 """
 
 from __future__ import annotations
@@ -19,11 +18,9 @@ from chunkwise.model.seconds import Codec, Machine, Rates, Speed, parts
 from chunkwise.model.traffic import Pattern, traffic
 from chunkwise.remedy.tools import names
 
-# Promises and what was measured then mostly differ by no larger a factor: 10 of 10 on a quiet
-# machine, 17 of 21 on a busy one (`make bench ONLY=fix`).
+# Promises and measurements mostly differ by less (`make bench ONLY=fix`).
 WITHIN: Final = 2.0
-# What reading takes h5py from memory.  One read: Python, h5py, libhdf5's selections (10 us), and
-# each chunk that it touches; one chunk that is not cached: found, fetched, its filters started.
+# What reading takes h5py from memory: a read (10 us), and a chunk that is not cached.
 _RATES: Final = Rates(
     call_s=1e-5,
     touch_s=1e-6,
@@ -41,8 +38,8 @@ _MACHINE: Final = Machine({"libhdf5": _RATES}, {})
 # To begin with a chunk: zlib clears its tables, others have none.
 _INFLATE_START_S: Final = 4e-5
 _START_S: Final = 2e-6
-# The time of smaller chunks says little about their bytes: assume a byte's usual time.
-_TELLING_NBYTES: Final = 4096
+# The time of smaller chunks is mostly the call, not their bytes: assume a byte's usual time.
+_LEAST_RATED_NBYTES: Final = 4096
 _INFLATED_BYTE_S: Final = 1.2e-8
 _BYTE_S: Final = 4e-9
 # At least this share of a chunk's time is for its bytes.
@@ -91,7 +88,7 @@ def promised_s(
 def _as_sampled(facts: DatasetFacts) -> Machine:
     """Take the rate of bytes from a sample of contiguous data, if that says more."""
     sample = facts.sample
-    if facts.chunks is not None or sample is None or sample.raw_nbytes < _TELLING_NBYTES:
+    if facts.chunks is not None or sample is None or sample.raw_nbytes < _LEAST_RATED_NBYTES:
         return _MACHINE
     # What the sample took is for both: fetching a byte, and copying it to the program.
     part = min(1.0, sample.read_s / sample.raw_nbytes / _MOVED_BYTE_S)
@@ -122,7 +119,7 @@ def _speed(facts: DatasetFacts, filters: str) -> Speed | None:
     # Moving its bytes is counted apart.
     each_s = max(each_s - nbytes * _MOVED_BYTE_S, _LEAST_SHARE * each_s)
     byte_s = max(each_s - start_s, _LEAST_SHARE * each_s) / nbytes
-    if nbytes < _TELLING_NBYTES:
+    if nbytes < _LEAST_RATED_NBYTES:
         byte_s = min(byte_s, _INFLATED_BYTE_S if "deflate" in wanted else _BYTE_S)
     # A chunk like those of the sample takes what they took.
     return Speed(each_s - nbytes * byte_s, byte_s)

@@ -1,8 +1,4 @@
-"""How do records become JSON, fast enough for files of ten thousand datasets?
-
-`dataclasses.asdict` copies every leaf deeply, and `json` with an indent does not use
-its C encoder; this module avoids both.
-"""
+"""How do records become JSON?  Faster than by `dataclasses.asdict`, which copies every leaf."""
 
 from __future__ import annotations
 

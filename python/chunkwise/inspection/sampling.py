@@ -1,8 +1,6 @@
 """How fast does libhdf5 read a dataset's chunks, and how small do other filters make them?
 
-A few whole stored chunks, spread over the dataset, are read once or twice each; of a
-contiguous dataset, a few runs of elements.  Data that cannot be read gives no sample, and
-no error: other rooms say what is wrong with it.
+Data that cannot be read gives no sample, and no error: other rooms say what is wrong with it.
 """
 
 from __future__ import annotations
@@ -32,14 +30,12 @@ Bytes = npt.NDArray[np.uint8]
 SAMPLED_NBYTES: Final = 24 << 20
 # Chunks differ, a few of them suffice for an average.
 SAMPLED_CHUNKS: Final = 8
-# Of small chunks more: a processor learns the branches of as little as a few hundred KiB by heart,
-# and then decodes them up to five times as fast as ones that are new to it.
+# More of small chunks: processors predict the branches of a few hundred KiB seen before.
 UNLEARNT_NBYTES: Final = 2 << 20
 MOST_CHUNKS: Final = 1_000
 # One chunk beyond this is not worth its time and memory.
 LARGEST_CHUNK_NBYTES: Final = 64 << 20
-# Deflate takes some 50 ms for it.  Whole chunks, as far as they go: how well shuffle pays
-# depends on a chunk's length.
+# 50 ms of deflate; whole chunks, because shuffle's gain depends on their length.
 ENCODED_NBYTES: Final = 1 << 20
 LARGEST_PART_NBYTES: Final = 4 << 20
 # What codecs add at most to data that does not compress: a share, and some kilobytes.
@@ -74,7 +70,7 @@ def choose(
 ) -> tuple[ObjectFacts, ...]:
     """Choose the datasets of a file that are worth a sample."""
     fit = [one for one in objects if one.dataset is not None and _can_sample(one.dataset)]
-    fit.sort(key=_logical_nbytes, reverse=True)
+    fit.sort(key=logical_nbytes, reverse=True)
     return tuple(fit[:limit])
 
 
@@ -111,8 +107,7 @@ def _can_sample(facts: DatasetFacts) -> bool:
     if facts.chunks is None:
         return facts.layout == "contiguous" and facts.itemsize <= LARGEST_CHUNK_NBYTES
     smallest, largest = facts.chunks.smallest_nbytes or 0, facts.chunks.largest_nbytes or 0
-    # Where the index has another size for chunks without filters it is damaged, and
-    # libhdf5 2.0 was seen to crash on them.
+    # Other sizes for chunks without filters are damage, on which libhdf5 2.0 may crash.
     if facts.filters == "none" and not smallest == largest == facts.chunks.nbytes:
         return False
     # Stored bytes beyond a chunk's own may inflate to a thousand times as many.
@@ -120,7 +115,8 @@ def _can_sample(facts: DatasetFacts) -> bool:
     return facts.chunks.nbytes <= LARGEST_CHUNK_NBYTES and not bomb
 
 
-def _logical_nbytes(one: ObjectFacts) -> int:
+def logical_nbytes(one: ObjectFacts) -> int:
+    """Return the bytes of a dataset before filters; 0 of other objects."""
     return (one.dataset and one.dataset.logical_nbytes) or 0
 
 
@@ -137,8 +133,7 @@ def _level(facts: DatasetFacts) -> int:
 
 def _spread(total: int, number: int) -> list[int]:
     """Give up to `number` of `total` positions, one at random in each part of equal size."""
-    # Random, because a regular step may meet the same column of a grid each time; always the same
-    # ones, because a file should be diagnosed the same way twice.
+    # Random, since regular steps may follow a grid; the same each time, for the same diagnosis.
     if total <= number:
         return list(range(total))
     generator = random.Random(0)
@@ -245,8 +240,7 @@ def _measure(
         total_s = 0.0
         done = 0
         for box in boxes:
-            # One chunk is read whatever the clock says: from a slow disk, finding the chunks may
-            # have taken all of the time, and one is enough to know the speed.
+            # One chunk is read in any case: finding the chunks may have taken all of the time.
             if done and _is_over(deadline):
                 break
             read_s, values = _read(dataset, datatype, box)

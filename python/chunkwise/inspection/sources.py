@@ -1,9 +1,7 @@
 """Where does the data of a virtual or external dataset lie, and is it there?
 
-libhdf5 answers neither question: if it cannot find a virtual source it gives fill
-values, and if a raw file is too short it gives zeros, both in silence.  This module looks for
-files where H5F_prefix_open_file (virtual sources) and H5D__efl_read (raw
-files) look, in their order.  Tests compare the result with what libhdf5 reads.
+libhdf5 gives fill values or zeros in silence.  This module looks where H5F_prefix_open_file
+(virtual sources) and H5D__efl_read (raw files) look, in their order.
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ from typing import Final
 
 from h5py import h5d, h5f, h5i, h5o, h5p
 
+from chunkwise import system
 from chunkwise.files.leading import Bounds, is_series, name_of_source
 from chunkwise.files.leading import places as places
 from chunkwise.inspection.facts import Source, TooShort
@@ -23,8 +22,7 @@ from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason
 from chunkwise.verdicts import FileVerdict
 from chunkwise.words import counted
 
-# Opening a file takes some 0.2 ms on a local disk: so many sources take as long as all
-# else there is to say about a large file.
+# Opening takes 0.2 ms on a local disk: these take as long as all other facts of a file.
 LOOKS: Final = 2_000
 NOT_LOOKED_FOR: Final = f"not looked for, after {LOOKS:,} others"
 
@@ -83,7 +81,7 @@ def _missing(
     for path in places(name_of_source(file) or file, own, "HDF5_VDS_PREFIX", prefix):
         if not is_file(path):
             continue
-        if _is_same(path, own):
+        if system.same_file(path, own):
             return _missing_datasets(this, names)
         try:
             opened = _open(path, this)
@@ -122,16 +120,8 @@ def is_file(path: Path) -> bool:
         return False
 
 
-def _is_same(path: Path, own: Path) -> bool:
-    try:
-        return path.samefile(own)
-    except OSError:
-        return False
-
-
 def _open(path: Path, like: h5f.FileID) -> h5f.FileID:
-    # Somebody may have it open: libhdf5 refuses to open a file with two degrees of closing,
-    # and h5py, whose releases differ here, has used its own for both.
+    # libhdf5 opens no file with two degrees of closing, and h5py's depends on the release.
     fapl = h5p.create(h5p.FILE_ACCESS)
     fapl.set_fclose_degree(like.get_access_plist().get_fclose_degree())
     return h5f.open(os.fsencode(path), h5f.ACC_RDONLY, fapl)

@@ -1,8 +1,7 @@
-"""Which bytes go into the checksum of values?
+"""Which bytes go into the checksum of values?  What the values are, not how they are stored.
 
-Those that say what the values are, and nothing about how they are stored.  Numbers are
-little-endian.  The fields of a compound follow each other.  A value of variable length follows its
-length.  References become the paths to which they lead.
+Numbers are little-endian, fields follow each other, a value of variable length follows its
+length, and references become the paths to which they lead.
 """
 
 from __future__ import annotations

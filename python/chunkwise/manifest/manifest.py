@@ -1,8 +1,6 @@
 """What are the values of a file, in so few bytes that they can be kept and compared?
 
-A manifest is JSON.  It holds, for each object of each file, the checksum of its values, with their
-type and shape, and the checksums of its attributes.  It has nothing about chunks, filters,
-addresses or byte order.  ``docs/verify.md`` says how other programs compute the same.
+A manifest is JSON.  ``docs/verify.md`` says how other programs compute the same.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""What are the checksums of all values of a file?
-
-Of its datasets, in tiles, and of its attributes.  `canonical` says which bytes are summed,
-`tiles` how they are cut.
-"""
+"""What are the checksums of all values of a file, of its datasets and its attributes?"""
 
 from __future__ import annotations
 
@@ -185,8 +181,7 @@ def _exact_type(datatype: Any) -> np.dtype[Any] | None:
 
 # --- what was never written ---------------------------------------------------------
 
-# A file of a few bytes may claim any number of elements.  The work of summing them follows what is
-# stored: tiles in which nothing was written have one checksum for each shape, computed once.
+# Shapes may claim any size: tiles without data have one checksum for each shape.
 
 
 def written_tiles(dataset: Dataset, tiles: Tiles, chunk: Shape) -> npt.NDArray[np.int64] | None:

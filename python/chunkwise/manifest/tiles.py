@@ -1,11 +1,8 @@
 """What is the checksum of a dataset's values, however they are stored?
 
-Values are cut into tiles.  Only the dataset's shape and the size of an element determine the
-tiles' shape.  Each tile has a SHA-256 of its bytes in row-major order, and the dataset the SHA-256
-of all these, also in row-major order.  So any number of threads can sum tiles at the same time,
-and a dataset is read in boxes that suit its chunks: if a tile is read in several rows, the sum
-continues from one to the next.  Tiles in which nothing was written are alike: one of each shape is
-read and summed.
+The dataset's shape and the size of an element determine tiles.  Each has a SHA-256 of its bytes in
+row-major order, and the dataset the SHA-256 of all these.  So threads can sum tiles side by side.
+Tiles in which nothing was written are alike: one of each shape is summed.
 """
 
 from __future__ import annotations
@@ -41,8 +38,7 @@ def tile_shape(shape: Shape, nbytes: int) -> Shape:
 
 def boxes(shape: Shape, tile: Shape, chunk: Shape, nbytes: int, most_nbytes: int) -> Iterator[Box]:
     """Cut a dataset into boxes to be read one after the other."""
-    # A box has whole tiles in all dimensions but the first, in which it has whole chunks where
-    # there is room: a chunk is then decoded once, whatever its shape.
+    # Whole tiles in all dimensions but the first, there whole chunks: each is decoded once.
     if 0 in shape:
         return
     if not shape:

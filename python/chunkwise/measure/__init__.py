@@ -1,10 +1,4 @@
-"""How fast does a program's access pattern read this file, and why?
-
-`bench` measures (`chunkwise.bench`), and so does `run`, for a `Space`.  Their `Results` give
-`records` (one flat row a trial), `summary()` (one row for each combination that was measured),
-`mismatches`, and `advice`: why the slow pattern is slow.  `load` reads a saved run,
-and `judge` compares such runs.
-"""
+"""How fast does a program's access pattern read this file, and why?"""
 
 from chunkwise.measure.api import bench
 from chunkwise.measure.compare import judge

@@ -1,9 +1,4 @@
-"""What can be varied from trial to trial, and how is it written?
-
-An axis is a field of `Trial`, or determines several of them (the access pattern, the
-variant).  Values are text, in the grammar of the command line and of TOML files;
-``default`` keeps the library's own value.
-"""
+"""What can be varied from trial to trial, and how is it written?"""
 
 from __future__ import annotations
 

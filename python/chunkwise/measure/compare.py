@@ -1,12 +1,8 @@
 """What changed between two runs of `chunkwise bench`, and what is only noise?
 
-Trials match if they measured the same (`chunkwise.measure.saved`);
-`chunkwise.measure.verdict` compares two samples of times.
-Here a second doubt is added, about the machine: a run beside other programs takes
-longer as a whole, in all of its repeats, and no spread shows it.  But a process that reads
-from memory and had to wait has used less processor time than it took.  So verdicts leave out
-this waiting.  If that does not remove the difference, as with several threads,
-the verdict is 'cannot tell'.
+A run beside other programs takes longer as a whole, and no spread shows it.  A process that had to
+wait used less processor time, so verdicts leave this waiting out; if the difference remains, as
+with several threads, the verdict is 'cannot tell'.
 """
 
 from __future__ import annotations

@@ -208,7 +208,7 @@ def _footnotes(comparison: Comparison) -> Iterator[str]:
         )
     if any(m.verdict is not None and m.verdict.low is None for m in matches):
         yield (
-            f"Fewer than {FEWEST} repeats do not tell their spread: slower and faster then mean "
+            f"Fewer than {FEWEST} repeats do not show their spread: slower and faster then mean "
             f"{FACTOR_OF_FEW:g} times and more."
         )
     yield from _held_back_notes(comparison)
@@ -267,8 +267,8 @@ def _conclusion(comparison: Comparison) -> Iterator[str]:
         yield _undecided(undecided, comparison.threshold)
     if _is_common(comparison):
         yield (
-            "All trials changed by about the same factor, whoever read: that is the machine, or "
-            "what all of them share, rather than one program."
+            "All trials changed by about the same factor, with every reader: that is the machine, "
+            "or what all of them share, rather than one program."
         )
 
 
@@ -296,7 +296,7 @@ def _answer(comparison: Comparison, total: int) -> str:
 
 
 def _undecided(undecided: list[Match], threshold: float) -> str:
-    said = f"{len(undecided)} cannot be told: "
+    said = f"{len(undecided)} undecided: "
     waited = sum(match.base_waited or match.other_waited for match in undecided)
     if waited * 2 >= len(undecided):
         return said + "the machine was busy with other programs; measure again when it is not."

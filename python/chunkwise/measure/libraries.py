@@ -1,7 +1,6 @@
 """Which libhdf5 does a worker load, and how is it started?
 
-By default the one of the h5py installed here.  Another one is given by its own path, or
-by the path of a Python whose h5py brings it: that Python then runs the worker.
+By default h5py's here; or one by its path, or by that of a Python, which then runs the worker.
 """
 
 from __future__ import annotations

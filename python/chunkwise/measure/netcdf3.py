@@ -1,7 +1,4 @@
-"""How does the same data get into a netCDF-3 file, so that a trial can read it there?
-
-netCDF-C itself writes it, from the elements in C order.
-"""
+"""How does netCDF-C write the same data into a netCDF-3 file, so that a trial can read it?"""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""How is a program started, timed, watched and ended?
-
-Everything that is measured in a process of its own is started here: bench's trials, programs as
-their users start them, readers that wait for their turns, and, behind a launcher, ranks of MPI.
-`trace` starts its program itself: the terminal is that program's own, Ctrl-C too, and nothing
-times it from outside.
-"""
+"""How is a program started, timed, watched and ended?"""
 
 from __future__ import annotations
 
@@ -24,8 +18,7 @@ from typing import IO, Any, Final
 
 from chunkwise.trials.environment import usable_cpus
 
-# Without the folder that `-c` and `-m` put first on the path: a `statistics.py` beside the
-# user's data is not the one that is meant.
+# Without the folder of `-c` and `-m`: a `statistics.py` beside the data is not ours.
 _WITHOUT_FOLDER: Final = "import sys; sys.path[:] = filter(None, sys.path)\n"
 # Memory is looked at this often: what is taken for less is missed.
 _INTERVAL_S: Final = 0.01
@@ -139,7 +132,7 @@ class Share:
 
     @property
     def of_others(self) -> float | None:
-        """From 0 to 1; None where the system does not say, or too little was watched."""
+        """From 0 to 1; None where the system does not say, or it was watched too briefly."""
         return min(self.others_s / self.all_s, 1.0) if self.all_s > _LEAST_WATCHED_S else None
 
     def add(

@@ -135,7 +135,7 @@ class Mismatch:
 
     def __str__(self) -> str:
         return (
-            f"{self.first} and {self.second} met different bytes in the first "
+            f"{self.first} and {self.second} read different bytes in the first "
             f"{counted(self.operations, 'selection')} of '{self.access}'"
         )
 

@@ -1,8 +1,4 @@
-"""What happens in one run, from a space of parameters to results?
-
-Settings that make no sense are found before anything is written.  Files that are written for the
-run are removed at its end.
-"""
+"""What happens in one run, from a space of parameters to results?"""
 
 from __future__ import annotations
 
@@ -41,8 +37,7 @@ DEFAULT_READERS = ("h5py", "chunkwise-py")
 def run(
     file: str | os.PathLike[str] | Target,  # Also a dataset that was looked at already
     dataset: str | None = None,
-    # Without patterns: one step, one line, and everything; without readers: h5py and chunkwise.
-    # The first trial of a pattern is the one that the others are compared with.
+    # By default: one step, one line, everything; by h5py, compared with chunkwise.
     space: Space | None = None,
     *,
     repeat: int = DEFAULT_REPEAT,
@@ -57,11 +52,9 @@ def run(
     # read of everything through libhdf5 gives; or a file that holds all elements in C order, as
     # they are stored.  A trial that reads another value has failed (`Results.wrong`).
     check: bool | str | os.PathLike[str] = False,
-    # What the reads or writes of each trial may take, about; what would take longer is estimated.
-    # None for its share of `seconds`.
+    # Seconds of reads or writes of a trial, about; more is estimated; None for its share.
     trial_seconds: float | None = None,
-    # Whether a short trial that is not kept goes before the first, so that none is slower for
-    # being first.
+    # Whether a short trial comes first and is dropped, so that none is slower for being first.
     touch: bool = False,
     # Variants that are encoded as by `chunkwise repack`; all others are written by libhdf5.
     repacked: Collection[Variant] = (),

@@ -1,9 +1,6 @@
 """What does a file that `chunkwise bench` wrote hold: which trials, of what, where?
 
-Both kinds are read: the document of ``--json``, and the JSON Lines of ``--save``.  A trial
-is identified by what it measured: by every parameter of `Trial` except those in `_NOT_MEASURED`,
-so that a new parameter there also counts here.  Files written before it was added
-have its default.
+A trial is identified by every parameter of `Trial` except those in `_NOT_MEASURED`.
 """
 
 from __future__ import annotations
@@ -24,11 +21,9 @@ from chunkwise.trials.trial import BOUNDS, FACTS, Measurement, Trial
 
 FORMAT: Final = "chunkwise-bench"
 VERSION: Final = 2
-# Where the file is, what the pattern is called, how long it may take, what the other trials
-# of the run made necessary, and what was looked at outside the timed region.
+# What does not identify a trial: places, names, limits, and what is looked at outside it.
 _NOT_MEASURED: Final = frozenset({*BOUNDS, *FACTS, "access", "warm_first", "check"})
-# The run's own way to store the data has no name here: where two runs differ in it, that
-# is a difference of the data, and stands in the heading.
+# The run's own way to store the data has no name: the heading says how runs differ.
 _STORAGE: Final = ("chunks", "filters")
 AS_STORED: Final = "as stored"
 # Figures of a record that are no field of its own (`Measurement.to_record`).

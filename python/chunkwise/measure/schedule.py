@@ -1,9 +1,6 @@
 """In which order are trials run, for how long, and what if one does not come back?
 
-Trials that will be compared alternate (A B A B), so that a machine that slows
-down slows both.  Each runs in a worker process.  The first round measures every
-combination once.  Further rounds repeat a pattern, with all of its trials, while
-the budget lasts.
+Trials that will be compared alternate (A B A B), so that a machine that slows down slows both.
 """
 
 from __future__ import annotations
@@ -51,8 +48,7 @@ class Schedule:
     progress: Callable[[Step], None]
     store: Store | None = None
     shares: bool = True
-    # Whether a trial that nobody keeps goes before the first: what happens for the first time
-    # (fresh memory, a library not loaded yet, an empty folder) makes the first reader slower.
+    # Whether a dropped trial comes first: first times (memory, libraries) would slow one reader.
     touch: bool = False
 
     def __post_init__(self) -> None:
@@ -72,8 +68,7 @@ class Schedule:
         for number, place in enumerate(new):
             left = len(new) - number
             spare = self.deadline - time.monotonic() - (left - 1) * (OVERHEAD_S + 0.4)
-            # Half of what is left, but for the last: one slow read must not starve
-            # the others of their only trial.
+            # Half of what is left, but for the last: one slow read must not starve the others.
             self._measure(place, max(SHORTEST_TIMEOUT_S, spare if left == 1 else spare / 2))
         for repeats in range(1, self.repeat):
             for group in patterns_of([one for one, _ in self.plan]).values():

@@ -1,8 +1,4 @@
-"""Which combinations of parameters are measured?
-
-A space is data: values for some axes, and a design that says how they are combined.  It
-can be written on a command line or in a TOML file, and means the same for every dataset.
-"""
+"""Which combinations of parameters are measured?"""
 
 from __future__ import annotations
 
@@ -35,8 +31,7 @@ class Space:
     design: str = "product"
     # One value for some axes; the others have the first of `axes`.
     trials: tuple[Mapping[str, str], ...] = ()
-    # Access patterns that a program has made, by what stands for them on the axis ``access``:
-    # these words are not read.
+    # Access patterns of a program, by the words of the axis ``access``, which are not parsed.
     accesses: Mapping[str, Access] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -1,9 +1,4 @@
-"""How does a stopped run continue?
-
-Each trial is appended to a file as soon as it is done: JSON Lines, the first of which
-says what is measured.  A run finds there the trials that it would make itself, and makes
-the others.  It ignores a line that a kill cut short.
-"""
+"""How does a stopped run continue?  It finds the finished trials in a file of JSON Lines."""
 
 from __future__ import annotations
 

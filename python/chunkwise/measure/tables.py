@@ -166,8 +166,8 @@ def sentence(found: Breakdown, operation: Operation) -> str:
     if not parts:
         why = "what filters take is not known"
         if operation == "read" and not seconds:
-            why = "the data is not filtered, and storage, copying and calls are not told apart"
-        return f"Of {took} nothing is told: {why}."
+            why = "the data is not filtered, and storage, copying and calls are one measurement"
+        return f"The parts of {took} are not known: {why}."
     if not shared:
         return f"Of {took}, {', '.join(parts)}."
     waiting_s, other_s = (format_seconds(found[key] or 0.0) for key in ("waiting_s", "other_s"))
@@ -242,8 +242,7 @@ def _empty(
 ) -> Table:
     writes = cells[0].operation != "read"
     table = plain_table()
-    # Of all columns, a long block shape or a long list of settings may fold; nothing else
-    # may lose a letter.
+    # Only a long block shape or list of settings may fold.
     if patterns:
         table.add_column("pattern", overflow="fold")
         table.add_column("writes" if writes else "reads", justify="right", no_wrap=True)

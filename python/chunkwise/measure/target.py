@@ -1,8 +1,4 @@
-"""What is measured: which dataset, of which shape, stored how?
-
-Everything that can make a measurement pointless is found here, before any
-worker is started.
-"""
+"""What is measured: which dataset, of which shape, stored how?"""
 
 from __future__ import annotations
 

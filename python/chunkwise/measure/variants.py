@@ -1,9 +1,7 @@
 """What would the same data cost in other chunks, or with other filters?
 
-If the file does not have a variant, bench writes it to a scratch file from the dataset's own
-data.  For a dataset that is too large it takes a sample: whole slabs of chunks, spread over
-the slowest dimension.  Then every variant is made from that sample, also the stored one, so
-that all of them hold the same.
+A variant is written from the dataset's own data; of a large one from a sample, whole slabs of
+chunks, from which the stored variant is also made, so that all hold the same.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
 """Are these times longer than those, or is that the noise of the machine?
 
-Timings are few (3 to 10), positive, skewed to the right, and now and then one is several
-times as long as the others.  So: logarithms; medians; a spread in which no single repeat
-counts for more than three times the usual deviation.  Three repeats that
-happen to agree do not make a quiet machine, so a few repeats of a usual spread are added
-for the calculation.  The result is an interval for the ratio, which gives the verdict.
-Whoever says that something was measured to be faster asks here.
-
-``scripts/verdict_errors.py`` counts how often this is wrong, and how often it says the
-same twice; docs/compare.md has its figures.
+Timings are few (3 to 10), positive, skewed to the right, and some are several times as long.  So:
+logarithms, medians, a spread in which no repeat counts for more than three times the usual
+deviation, and a few added repeats of a usual spread, because three may agree by chance.  The
+result is an interval for the ratio.  ``scripts/verdict_errors.py`` counts how often it is wrong.
 """
 
 from __future__ import annotations
@@ -52,8 +47,7 @@ class Spread:
     median: float  # Of all repeats
     lowest: float
     highest: float
-    # The mean without the best and the worst, as in paper 001 (section 2.2, of ten runs); of fewer
-    # than three repeats, of all.
+    # The mean without the best and the worst, as in paper 001; of fewer than three, of all.
     trimmed_mean: float
 
 
@@ -67,20 +61,18 @@ def spread(values: Sequence[float]) -> Spread:
 class Verdict:
     """What two samples of times say about each other."""
 
-    # ``slower`` or ``faster``: the other is, by more than the threshold; ``same``: they differ by
-    # less than it; ``cannot tell``: the spread allows either.
+    # The other is slower or faster by more than the threshold, the same, or ``cannot tell``.
     word: Word
     ratio: float  # Median of the other to median of the base; above 1 the other takes longer
     # The interval for the ratio; None if there are too few repeats for one.
     low: float | None = None
     high: float | None = None
-    # Where it cannot tell: this many repeats a side would likely decide.  None if more than a
-    # hundred would be needed: the ratio is about the threshold.
+    # Repeats a side that would likely decide; None if that is more than a hundred.
     repeats: int | None = None
     fastest: float | None = None  # The fastest repeat of the other to the fastest of the base
 
     def reaches(self, least: float) -> bool | None:
-        """Tell whether the ratio is at least so much; None if the repeats allow either."""
+        """Return whether the ratio is at least so much; None if the repeats allow either."""
         low = self.ratio / FACTOR_OF_FEW if self.low is None else self.low
         high = self.ratio * FACTOR_OF_FEW if self.high is None else self.high
         if low >= least:
@@ -180,8 +172,7 @@ def _freedom(first: int, second: int) -> int:
 
 def _half_width(spread: float, first: int, second: int) -> float:
     """Return half of the interval for the logarithm of the ratio."""
-    # Student's t from the normal quantile; at 8 degrees of freedom, the fewest there are,
-    # right to 0.1 percent.
+    # Student's t from the normal quantile, right to 0.1 percent from 8 degrees of freedom on.
     n, z = _freedom(first, second), _Z
     t = z + (z**3 + z) / (4 * n) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
     return t * spread * MEDIAN_PENALTY * math.sqrt(1 / first + 1 / second)

@@ -1,7 +1,6 @@
 """Where is the libhdf5 of another version of h5py or netCDF4, such as ``h5py==3.8.0``?
 
-In its wheel, which pip downloads when it is first needed.  Of the wheel the libraries are kept, in
-the user's folder for caches; no old Python is needed to load them.
+In its wheel, which pip downloads once; its libraries are kept in the user's folder for caches.
 """
 
 from __future__ import annotations

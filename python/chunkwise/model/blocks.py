@@ -1,10 +1,4 @@
-"""How much of a chunk does chunkwise decode, where bitshuffle has divided it into blocks?
-
-Of such a chunk a single read needs the blocks that hold what it wants
-(`crates/chunkwise-engine/src/read/blocks.rs`).
-
-Arithmetic on shapes: nothing is read.
-"""
+"""How much of a chunk does chunkwise decode, where bitshuffle has divided it into blocks?"""
 
 from __future__ import annotations
 
@@ -17,8 +11,7 @@ from chunkwise.model.geometry import Axis
 
 # Bitshuffle's own choice, for most sizes of elements.
 BLOCK_NBYTES: Final = 8192
-# To find the first block that is wanted, besides the chunk; and to go past each before it, as
-# only its length leads to the next.
+# To find the first wanted block; and to pass each one before it, by its length.
 _FIRST_S: Final = 3e-6
 _NEXT_S: Final = 2.5e-8
 # Smaller chunks are decoded whole, and those of which more than this share is wanted.
@@ -32,10 +25,7 @@ def finding_s(chunk_nbytes: int) -> float:
 
 
 def part_nbytes(stored: Stored, block: Sequence[int]) -> float | None:
-    """Return how many bytes of a chunk are decoded for one read of a block, on average.
-
-    None if the chunk is decoded whole.
-    """
+    """Return how many bytes of a chunk one read of a block decodes, on average; None for all."""
     if stored.chunk_nbytes < _LEAST_NBYTES:
         return None
     # Spans of bytes in which no block is left out, each far from the one before.

@@ -1,13 +1,10 @@
 """Which of the chunks that a read touches are still cached when it is repeated?
 
-libhdf5 keeps one chunk for each slot of a hash table, and as many as fit a number of
-bytes.  The slot is not `cindex mod nslots`, as in paper 004: the chunk's grid
-coordinates are packed into one number, each shifted by the bits that the number of
-chunks along its dimension needs, and that number is taken modulo `nslots`
-(``H5D__chunk_hash_val``).  Chunks are not dropped by a plain LRU
-either: a hit moves a chunk back by one place only, and chunks that were read in full go before
-others (``H5D__chunk_lock``, ``H5D__chunk_cache_prune``).  tests/model/test_chunk_cache.py
-counts the chunks that 1.10.8, 1.14 and 2.0 load, and both rules hold in each.
+libhdf5 keeps one chunk for each slot of a hash table, and as many as fit a number of bytes.  The
+slot is not `cindex mod nslots`, as in paper 004: the chunk's grid coordinates are packed into one
+number, each shifted by the bits of its dimension's number of chunks (``H5D__chunk_hash_val``).
+A hit moves a chunk back by one place only, and chunks that were read in full go before others
+(``H5D__chunk_lock``, ``H5D__chunk_cache_prune``); so in 1.10.8, 1.14 and 2.0.
 """
 
 from __future__ import annotations
@@ -23,8 +20,7 @@ import numpy.typing as npt
 
 from chunkwise.model.readers import Reader
 
-# A read of more chunks is not followed one by one.  What does not fit is then taken
-# to be lost altogether, as the front of the queue always is.
+# A larger read is not followed: what does not fit is taken to be lost.
 MOST_FOLLOWED = 512
 # A read of still more chunks is taken to fill all slots there are.
 MOST_LISTED = 1 << 20
@@ -142,8 +138,7 @@ def _shared(nslots: int, read: Read) -> tuple[int, int, npt.NDArray[np.int64]]:
 
 def hash_slots(chunks: int) -> int:
     """Return ``rdcc_nslots`` for a cache of this many chunks: a prime, about 100 for each."""
-    # libhdf5 keeps one chunk per slot.  Beyond a million slots, 10 for each; at most as many as no
-    # memory holds.
+    # One chunk per slot: 10 slots for each; beyond a million, as many as memory allows.
     number = max(FEWEST_SLOTS, min(100 * chunks, max(10 * chunks, MANY_SLOTS)))
     return prime_from(min(number, MOST_SLOTS))
 
@@ -163,8 +158,7 @@ class ChunkCache:
     w0: float  # Its preemption policy
     nbytes: int  # Bytes of a chunk
     steps: int = 0  # Chunks that were looked at so far: what following it has taken
-    # A queue, the first to be dropped first, as places in ascending order; those of them whose
-    # chunks were read in full; the chunk at each place, and the place of each chunk.
+    # The queue, first to be dropped first; which chunks were read in full; chunk and place.
     _places: list[int] = field(default_factory=list)
     _done: list[int] = field(default_factory=list)
     _chunk_at: dict[int, int] = field(default_factory=dict)

@@ -1,20 +1,14 @@
-"""Which chunk shape serves the reads?
+"""Which chunk shape serves the reads?  This function chooses wherever a shape is needed.
 
-This one function chooses for ``--chunk auto``, for new datasets, for `inspect`, `fix` and
-`bench`, and as a start for `advise`.  It takes the shape with which the stated patterns, each as
-often as its weight says, and a rare read of everything take the least time by the model, with the
-figures of `nominal`.  So the same question has the same answer on every machine.  If no pattern
-is stated, it takes the usual ones (`usual`).
+It takes the shape with which the stated patterns (or `usual` ones), by their weights, and a rare
+read of everything take the least time by the model, with the figures of `nominal`: the same on
+every machine.
 
-*   Chunks hold at most `CHUNK_NBYTES`, and at least `LEAST_CHUNK_NBYTES`; if there are very many,
-    `SMALL_CHUNK_NBYTES`.
-*   They divide the array nearly evenly: along a dimension of d elements they have ceil(d / N)
-    of them for a whole N, or slightly more ('NetCDF-4 Performance Report', 2008, section 5.1.2,
-    guideline 3: 3162 becomes 791; 790 would leave half as much again unused).
-    Edge chunks reach beyond the array by at most `MOST_WASTE` of each dimension.
+*   Chunks hold `LEAST_CHUNK_NBYTES` to `CHUNK_NBYTES`; very many, `SMALL_CHUNK_NBYTES`.
+*   They divide the array nearly evenly ('NetCDF-4 Performance Report', 2008, section 5.1.2,
+    guideline 3: 3162 becomes 791, as 790 would leave half as much again unused), and reach beyond
+    it by at most `MOST_WASTE` of each dimension.
 *   An array that fits one chunk is one (guideline 2).
-
-Pure arithmetic on shapes: nothing is read.
 """
 
 from __future__ import annotations
@@ -57,8 +51,7 @@ TINY_CHUNK_NBYTES: Final = 1 << 12
 # 5 ms, but as many requests to a disk or an object store; ten times that is noticed anywhere.
 MANY_CHUNKS: Final = 1_000
 VERY_MANY_CHUNKS: Final = 10_000
-# A dataset that is made empty, to be filled, is taken to become at least this large: its first
-# chunk must not fill a disk, nor its thousandth be of a few bytes.
+# An empty dataset is taken to grow to this size: its chunks must be neither huge nor tiny.
 GROWN_NBYTES: Final = 1 << 17
 # One that is made with something in it may well stay as it is; a file may have thousands, and each
 # takes a whole chunk.  Those that grow are read more slowly for it: a GiB in 0.9 s in place of
@@ -172,8 +165,7 @@ def suited_chunk(
 
 def usual(shape: Sequence[int], itemsize: int) -> tuple[Pattern, ...]:
     """Return the patterns that are meant if none is stated, those that `inspect` judges by."""
-    # A line along each dimension, and a step: as many of each as cover the array, or `USUAL_READS`
-    # at random places where there are more.
+    # A line along each dimension and a step, all or `USUAL_READS` of them at random.
     found = []
     for block in canonical(shape, itemsize):
         number = math.prod(-(-n // b) for n, b in zip(shape, block, strict=True))
@@ -254,8 +246,7 @@ def expected_shape(
     grown_nbytes: int | None = None,
 ) -> tuple[int, ...]:
     """Return the extents for which chunks are chosen: those that it has, or will at least have."""
-    # Parameters are those of `default_chunk`.  Dimensions that may grow have room for each access;
-    # the slowest of them makes up for what is missing to `grown_nbytes`.
+    # As `default_chunk`; growing dimensions have room for each access, up to `grown_nbytes`.
     if grown_nbytes is None:
         grown_nbytes = GROWN_NBYTES if 0 in shape else BEGUN_NBYTES
     most = tuple(shape) if maxshape is None else tuple(maxshape)

@@ -1,11 +1,4 @@
-"""What does reading a dataset block by block cost?
-
-It counts chunks touched, bytes decoded, chunks that a cache loses between two reads, decodes of
-each chunk in a walk over everything, and seconds if a speed is known.  `inspect` judges by these
-figures, and `bench` explains by them.
-
-Arithmetic on shapes and the models of `geometry` and `chunk_cache`: nothing is read.
-"""
+"""What does reading a dataset block by block cost?  `inspect` and `bench` judge by it."""
 
 from __future__ import annotations
 

@@ -31,8 +31,7 @@ class Fetched:
     """What was fetched of a file far away, and how long that takes over a given way."""
 
     requests: int
-    # How many requests had to wait, one after the other: each began after the one before it was
-    # answered.
+    # Requests that each began after the one before was answered.
     rounds: int
     nbytes: int
     latency_s: float  # From a request to the first byte of its answer

@@ -1,9 +1,7 @@
 """Which rates explain the measurements?
 
-The sum of `seconds` is linear in the rates, so least squares find them, none negative.  A few
-measurements never determine all rates: the others stay near their nominal values.
-
-Pure arithmetic: nothing is measured here.
+The sum of `seconds` is linear in the rates: least squares find them, none negative.  Rates that
+few measurements do not determine stay near their nominal values.
 """
 
 from __future__ import annotations
@@ -17,8 +15,7 @@ import numpy.typing as npt
 from chunkwise.model.readers import CHUNKWISE
 from chunkwise.model.seconds import RATES, Rates
 
-# Of the order that this decade's processors have, for what was not measured: of each reader,
-# whether it writes.
+# Of the order of this decade's processors, for what was not measured.
 NOMINAL: Final[Mapping[tuple[str, bool], Rates]] = {
     ("libhdf5", False): Rates(
         walk_s=1e-4, call_s=1e-6, touch_s=1e-6, crowd_s=5e-7, load_s=3e-6, piece_s=5e-7,
@@ -69,8 +66,7 @@ def fitted_columns(
     nominal: npt.NDArray[np.float64] | None = None,
 ) -> npt.NDArray[np.float64]:
     """Find the cost of each column of counts; no cost is negative."""
-    # Ratios count: a read of a microsecond says as much as one of a second, half as long is as
-    # wrong as twice as long, and what is far off says less about all others.
+    # Ratios count: half as long is as wrong as twice as long; outliers say less.
     trust = np.ones(len(measured_s))
     if nominal is not None:
         counts = np.vstack([counts, np.eye(len(nominal))])

@@ -1,12 +1,7 @@
 """How many chunks does a walk load, followed chunk by chunk through libhdf5's cache?
 
-If a cache keeps what was used last, shapes alone give the number
-(`geometry.Walk.decodes_per_chunk`).  But libhdf5's cache keeps one chunk a slot, and drops chunks
-that were read in full before others; and blocks that straddle chunks share some with the next
-block.  So a figure that is promised to a user follows the walk as libhdf5 does it.  The beginning
-of a long walk stands for the rest.
-
-Arithmetic on shapes: nothing is read.
+libhdf5's cache keeps one chunk a slot, drops fully read chunks first, and blocks may share chunks:
+shapes alone do not give the number.  The beginning of a long walk stands for the rest.
 """
 
 from __future__ import annotations
@@ -39,8 +34,7 @@ def loads_of_walk(
     most_steps: int = MOST_STEPS,  # Chunks that are followed at most, about
 ) -> float:
     """Return how many chunks a walk over the whole dataset loads."""
-    # Parameters are those of `chunkwise.model.cost.walk_cost`.  Exact for libhdf5 where the walk
-    # is short.
+    # As `chunkwise.model.cost.walk_cost`; exact for libhdf5 where the walk is short.
     walk = stored.walk(block, order)
     touches = math.prod(axis.touches for axis in walk.axes)
     if touches == walk.chunk_count:

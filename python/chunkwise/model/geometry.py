@@ -1,7 +1,6 @@
 """How often does a walk over an array touch each of its chunks?
 
-Pure arithmetic on shapes: nothing is read.  In C order each dimension can be
-treated alone, so an array of any size costs a few sums.
+In C order each dimension can be treated alone, so an array of any size costs a few sums.
 """
 
 from __future__ import annotations
@@ -37,8 +36,7 @@ def piece(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
 
 def canonical(shape: Sequence[int], itemsize: int) -> list[tuple[int, ...]]:
     """List the blocks that are read when nobody says what is read."""
-    # A line along each dimension, and a step: one index of the slowest dimension, and all of the
-    # others.  Of a dataset with one dimension, a piece of `PIECE_NBYTES`.
+    # A line along each dimension and a step; with one dimension, a piece of `PIECE_NBYTES`.
     axes = [axis for axis, extent in enumerate(shape) if extent > 1]
     if len(axes) < 2:
         return [piece(shape, itemsize)]
@@ -87,8 +85,7 @@ class Axis:
     @cached_property
     def repeats(self) -> int:
         """How many positions touch exactly the chunks that the one before touched."""
-        # Only a block that lies in one chunk, next to another in the same, does. How blocks fall
-        # into chunks repeats every `period` chunks.
+        # Only a block within a chunk, next to another one, does; it repeats every `period` chunks.
         if self.chunk <= self.block:
             return 0
         period = self.block // math.gcd(self.block, self.chunk)
@@ -176,8 +173,7 @@ class Walk:
         fresh = math.prod(axis.distinct for axis in self.axes)
         same = 0
         for i, axis in enumerate(self.axes):
-            # A step along this axis lets the faster ones start over: the set stays
-            # the same only where those never leave theirs.
+            # A step along this axis starts the faster ones anew: do those leave the set?
             if all(later.distinct == 1 for later in self.axes[i + 1 :]):
                 same += math.prod(a.positions for a in self.axes[:i]) * axis.repeats
         return Census(fresh, self.operations - fresh - same, same)

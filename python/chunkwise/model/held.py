@@ -42,8 +42,7 @@ def holding(
 
 def suited(stored: Stored, patterns: Sequence[Pattern], readers: Sequence[Reader]) -> Cache | None:
     """Choose the chunk cache for programs that read a dataset so; None if none helps."""
-    # The smallest one with which about as few chunks are decoded as with any that one dataset may
-    # be given.  No program gets less than it has by itself.
+    # The smallest cache that decodes about as few chunks as any that a dataset may be given.
     found = []
     for cache in _caches(stored, patterns):
         library = replace(LIBHDF5_2, cache_nbytes=cache.nbytes, nslots=cache.nslots)

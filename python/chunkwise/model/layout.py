@@ -1,8 +1,4 @@
-"""How should a dataset or a file be stored, and which command stores it so?
-
-If another layout fixes a finding, the finding names it.  All findings of a file together make one
-layout, and one command makes the layout, for each tool that can make all of it.
-"""
+"""How should a dataset or a file be stored, and which one command stores it so?"""
 
 from __future__ import annotations
 

@@ -1,12 +1,8 @@
 """How long do patterns take if no machine was measured?
 
 These figures choose chunks wherever a choice must be the same for everyone.  They lie between
-those of a file in memory and those of a disk, for data that compresses as most data does.  They
-decide between shapes, and promise nobody a time.  `nominal_s` is the model (`traffic`, `seconds`)
-with these figures; `quick_s` computes its main terms for thousands of shapes at once, to choose
-which shapes to look at.
-
-Pure arithmetic: nothing is read or measured.
+those of memory and of a disk, and promise nobody a time.  `nominal_s` is the model (`traffic`,
+`seconds`) with them; `quick_s` computes its main terms for thousands of shapes at once.
 """
 
 from __future__ import annotations
@@ -26,17 +22,14 @@ from chunkwise.model.readers import CHUNKWISE, Reader
 from chunkwise.model.seconds import Codec, Machine, Rates, Speed, parts
 from chunkwise.model.traffic import Pattern, reader_of, traffic
 
-# To find a chunk of a file in memory and to start its filters, for single reads: what h5py took of
-# processor time, in some 400 layouts of 26 datasets.
+# To find and start a chunk in memory, for single reads: h5py's processor time, 400 layouts.
 LOAD_S: Final = 1e-5
-# To find a chunk in memory; and to start zlib, which clears its tables, at the most: what a change
-# is judged by.
+# To find a chunk in memory and start zlib, at the most: a change is judged by this.
 _FOUND_S: Final = 4e-6
 _STARTED_S: Final = 5e-5
 # To fill a sieve buffer from memory, besides its bytes.
 _FILLED_S: Final = 5e-7
-# To find, fetch and start one from storage that is neither memory nor slow: a disk or an object
-# store takes 10 ms.
+# The same from storage slower than memory, and faster than a disk or object store (10 ms).
 STORED_LOAD_S: Final = 3e-4
 # If nobody says what is read, or from where: a choice that also suits slow storage.
 ANYWHERE_LOAD_S: Final = 2e-3

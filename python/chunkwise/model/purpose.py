@@ -1,10 +1,7 @@
 """What is a dataset's layout for: which ways of reading fit it, and why?
 
-A chunk that is one frame, image, map, record or series says how its writer expects it to be read;
-attributes and the names of dimensions say it too.  Only what fits is judged.  Every other way of
-reading is a guess.
-
-Arithmetic on shapes: nothing is read.
+Chunk shapes, attributes and names of dimensions say how a writer expects it to be read.  Only what
+fits is judged; every other way of reading is a guess.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Who can read a file: which programs have its filters and know its format?
 
-A table of programs, with its sources.  What no document says is ``not known``,
-and never counts as a yes.  Pure: the caller, who has looked at the file, says what it needs.
+A table with its sources.  What no document says is ``not known``, and never counts as a yes.
 """
 
 from __future__ import annotations
@@ -34,8 +33,7 @@ class Program:
     filters: frozenset[str]  # Filters that it has itself
     others: Can  # Whether it reads those that are neither in `filters` nor in `unknown`
     unknown: frozenset[str] = frozenset()  # Filters that no document mentions for it
-    # The newest format that it knows, of `FORMATS`; None if that is not known, or depends on the
-    # libhdf5 that it was built with.
+    # The newest of `FORMATS` that it knows; None if not known, or it depends on its libhdf5.
     newest: str | None = None
     # Whether it reads virtual datasets, and files with paged file space.
     virtual: Can = "not known"

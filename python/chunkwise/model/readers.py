@@ -19,8 +19,7 @@ class Reader:
     cache_nbytes: int  # Bytes of unfiltered chunks that the cache holds
     # Slots of its hash table, each for one chunk; None if there is no such table.
     nslots: int | None
-    # Preemption policy: chunks read in full go first among the least recently used ``w0`` of the
-    # cache (H5Pset_cache); None if there is none.
+    # Preemption policy ``w0`` (H5Pset_cache); None if there is none.
     w0: float | None
 
 
@@ -38,8 +37,7 @@ CHUNKWISE: Final = "chunkwise"
 
 def reader(name: str) -> Reader:
     """Return the chunk cache of a program of `readability.PROGRAM_NAMES`."""
-    # ``chunkwise`` has one cache for all datasets of the process, without slots.  Of a program
-    # whose cache nobody documents, that of the libhdf5 here is taken, and the title says so.
+    # ``chunkwise`` has one cache without slots.  Undocumented programs have the libhdf5 here.
     if name == CHUNKWISE:
         budget = _native.cache_stats()["budget_nbytes"]
         return Reader(CHUNKWISE, CHUNKWISE, budget, None, None)

@@ -1,8 +1,4 @@
-"""Which chunk shapes do others take, so that a search must not lose to them?
-
-The guess of h5py, netCDF-C's default, the rule of thumb of 'about 1 MiB, square', shapes from the
-literature for a mix of reads, and the block of each pattern.  Pure arithmetic on shapes.
-"""
+"""Which chunk shapes do others take, so that a search must not lose to them?"""
 
 from __future__ import annotations
 
@@ -65,8 +61,7 @@ def netcdf_default(
     shape: Shape, itemsize: int, maxshape: Sequence[int | None] | None = None
 ) -> Shape:
     """Return netCDF-C's default for a variable (``nc4_find_default_chunksizes2``)."""
-    # An unlimited dimension gets 1, the others the same share of their length, so that a chunk is
-    # about 4 MiB, then slightly less, so that the last one is as full as the others.
+    # An unlimited dimension gets 1, the others equal shares, about 4 MiB, evenly filled.
     growing = [most is None for most in maxshape] if maxshape else [False] * len(shape)
     if len(shape) == 1 and growing[0]:
         return (max(1, min(shape[0], _NETCDF_NBYTES // itemsize)),)
@@ -116,8 +111,7 @@ def fewest_touched(
     touched: Callable[[int, int], float],  # `aligned` or `anywhere`
 ) -> Shape:
     """Return the shape with which reads touch the fewest chunks, of the same size."""
-    # Sides are the array's over powers of 2: each is halved, the cheapest way first, until a chunk
-    # is small enough.
+    # Sides are halved, the cheapest first, until a chunk is small enough.
 
     def cost(sides: Sequence[int]) -> float:
         return sum(

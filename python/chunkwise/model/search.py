@@ -1,11 +1,8 @@
 """Which chunk shape and filters suit a mix of patterns best, by the model?
 
-Every shape consists of lengths that divide a dimension nearly evenly.  For every filter pipeline,
-the search starts from each reference (`references`), from the present layout and from the best of
-a coarse grid, and goes step by step to cheaper shapes.  All shapes that it has looked at make the
-front of reading, writing and size.
-
-Pure arithmetic: nothing is read.
+For every pipeline the search starts from each reference, the present layout and the best of a
+coarse grid, and goes step by step to cheaper shapes.  All shapes it has seen make the front of
+reading, writing and size.
 """
 
 from __future__ import annotations
@@ -172,10 +169,7 @@ class Problem:
         )
 
     def score(self, figures: Sequence[float]) -> float:
-        """Rate reading, writing and size by the objective; the smaller the better.
-
-        A file larger than it may be is worse than any that is not.
-        """
+        """Rate reading, writing and size by the objective: the smaller the better."""
         read_s, write_s, nbytes = (max(1e-12, figure) for figure in figures)
         logs = {"read": math.log(read_s), "write": math.log(write_s), "size": math.log(nbytes)}
         if self.objective == "balanced":
@@ -197,8 +191,7 @@ class Ranking:
 
     # Layouts, the best first; all references and the present one are among them.
     ranked: tuple[Outcome, ...]
-    # Those of all looked at to which no other is better in reading, writing and size, by their
-    # seconds of reading.
+    # Those to which no other is better in reading, writing and size, by reading seconds.
     front: tuple[Outcome, ...]
     looked_at: int  # How many layouts were
 
@@ -305,10 +298,7 @@ class _Steps:
             best, places = score, moved
 
     def spread(self, filters: str) -> list[Shape]:
-        """Give the best of a coarse grid, unlike each other.
-
-        Steps alone may end where all near shapes are worse, and a better one is far away.
-        """
+        """Give the best of a coarse grid, unlike each other: steps alone may miss one far away."""
         number = max(2, round(_COARSE ** (1 / len(self.sides))))
         along = [_thinned(sides, number) for sides in self.sides]
         scored = sorted((self.score(shape, filters), shape) for shape in product(*along))
@@ -379,21 +369,16 @@ def _moved(places: Shape, axis: int, step: int) -> Shape:
 
 
 def by_rule(found: Ranking, problem: Problem) -> Outcome:
-    """Return the layout to take if nothing was measured: the usual chunks, the best filters.
-
-    Figures of a machine may say that others are faster; but if the model errs by as much, the
-    same answer everywhere is worth more.
-    """
+    """Return the layout to take if nothing was measured, the same on every machine."""
     able = [one for one in found.ranked if problem.fits(one)] or list(found.ranked)
     usual = [one for one in able if one.layout.chunks == problem.usual]
     return (usual or able)[0]
 
 
 def chosen(found: Ranking, problem: Problem, number: int, present: Layout | None) -> list[Outcome]:
-    """Choose the layouts that are worth a measurement: the best, and unlike each other.
+    """Choose the layouts that are worth a measurement: the best, unlike each other, of each size.
 
-    Neighbours that cost the same show little; the model is more often wrong about a filter, or
-    about the size of chunks, than about one length.  So chunks of each size are among them.
+    The model is more often wrong about a filter, or the size of chunks, than about one length.
     """
     # The choices of others are worth a look even if the model ranks them lower.
     able = [one for one in found.ranked if one.layout != present and problem.fits(one)]
@@ -410,10 +395,7 @@ def chosen(found: Ranking, problem: Problem, number: int, present: Layout | None
 
 
 def by_size(ranked: Sequence[Outcome], problem: Problem) -> list[Outcome]:
-    """Sort layouts: the best with chunks of each size first, then the next best of each.
-
-    Those that the model holds for much worse than the best come last.
-    """
+    """Sort layouts: the best with chunks of each size first, then the next best."""
     most = DOUBTED + min((problem.score(one.figures) for one in ranked), default=0.0)
     tried_sizes: Counter[int] = Counter()
 
@@ -428,11 +410,7 @@ def by_size(ranked: Sequence[Outcome], problem: Problem) -> list[Outcome]:
 
 
 def near(found: Ranking, problem: Problem, best: Layout, number: int) -> list[Outcome]:
-    """Choose layouts that differ little from one that was measured to be good.
-
-    The model is the surer the less two layouts differ; what it takes to be the best of those
-    near the best that was measured is worth a measurement, too.
-    """
+    """Choose the best by the model of the layouts near a measured one."""
     about = [
         one
         for one in found.ranked

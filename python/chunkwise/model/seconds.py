@@ -1,11 +1,7 @@
 """How long does a pattern take a reader, on a machine?
 
-Time is a sum: a number of calls, touches, loads, runs and bytes (`traffic`), each times its rate,
-and the codec's time for each loaded chunk.  The rates of a machine are measured once
-(`chunkwise.advice.calibration`); those of a codec on a sample of the data.  Because the sum is
-linear, the same terms fit rates to measurements (`fitting`).
-
-Pure arithmetic: nothing is measured here.
+Counts of calls, touches, loads, runs and bytes (`traffic`), each times its rate, and the codec's
+time for each loaded chunk.  The sum is linear, so the same terms fit rates (`fitting`).
 """
 
 from __future__ import annotations
@@ -36,8 +32,7 @@ class Rates:
     index_s: float = 0.0  # Seconds a chunk of the dataset, to learn where all are
     fresh_s: float = 0.0  # Seconds a byte of memory that is touched for the first time
     irregular_s: float = 0.0  # Seconds an element of a union of several dimensions
-    # Seconds more for each page of memory that is touched for the first time, where its buffer is
-    # too small for huge pages.
+    # Seconds for each new page of memory, if the buffer is too small for huge pages.
     page_s: float = 0.0
     far_s: float = 0.0  # Seconds more for each run that is far in memory from the one before
     strip_s: float = 0.0  # Seconds for each group of runs at equal distances
@@ -65,8 +60,7 @@ class Codec:
     """What a filter pipeline makes of one dataset's chunks."""
 
     filters: str  # The pipeline in the grammar of filters
-    # Stored bytes over bytes before filters, for each chunk shape that was tried; an empty shape
-    # stands for all.
+    # Stored bytes over raw bytes for each tried chunk shape; an empty shape is for all.
     ratios: tuple[tuple[tuple[int, ...], float], ...] = ()
     # The speed of each reader, by its name; of others that of libhdf5.
     decode: Mapping[str, Speed] = field(default_factory=dict)

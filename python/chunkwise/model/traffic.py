@@ -1,10 +1,7 @@
 """How many calls, chunks and bytes does an access pattern take?
 
-`seconds` turns these counts into time.  For walks they follow, dimension by dimension, from
-the shapes; for blocks at random places they are expected values.  For a list of selections, the
-chunks are followed through a cache one by one, for all the selections given.
-
-Arithmetic on shapes: nothing is read.
+For walks they follow from the shapes; at random places they are expected values; a list of
+selections is followed through a cache chunk by chunk.
 """
 
 from __future__ import annotations
@@ -34,8 +31,7 @@ _FEW: Final = 12
 SIEVE_NBYTES: Final = 1 << 16
 # What systems read ahead of a sequential reader (Linux's default).
 READ_AHEAD_NBYTES: Final = 128 << 10
-# Memory of this many bytes is the system's again when it is freed, and fresh when it is allocated
-# again (the most that glibc's M_MMAP_THRESHOLD grows to).
+# Larger memory goes back to the system when freed (glibc's largest M_MMAP_THRESHOLD).
 GIVEN_BACK_NBYTES: Final = 32 << 20
 # Buffers from this size on come in huge pages, where there are such: NumPy asks for them, and so
 # does chunkwise for its chunks.  libhdf5 does not.
@@ -67,8 +63,7 @@ class Pattern:
     order: Shape | None = None  # The dimensions from the slowest to the fastest; None is C order
     scattered: bool = False  # Whether blocks are at random places, no block twice
     operations: int | None = None  # How many blocks are read; None for as many as cover the array
-    # Of a list of selections, those that are looked at, each a number of hyperslabs; None for
-    # blocks.  `operations` says how many the list has.
+    # Of a list, the selections that are looked at; None for blocks.  `operations` counts all.
     selections: tuple[tuple[Hyperslab, ...], ...] | None = None
     weight: float = 1.0  # How often the whole pattern is run, beside the others
     writes: bool = False  # Whether it writes a new dataset rather than reads
@@ -106,8 +101,7 @@ class Traffic:
     irregular: float = 0.0
     indexed: float = 0.0  # Entries of the chunk index that are looked up, or made
     seeks: float = 0.0  # Runs of bytes in the file that do not follow the one before
-    # Of pieces: bytes from the first to the last one of a call, where a system that reads ahead
-    # fetches what lies between, too.
+    # Of pieces: bytes from the first to the last of a call, which readahead may fetch.
     spanned_nbytes: float = 0.0
     # Of `fresh_nbytes`, those of buffers that are too small for huge pages.
     small_nbytes: float = 0.0
@@ -137,11 +131,7 @@ class Traffic:
 
 
 def is_alone(pattern: Pattern, reader: str) -> bool:
-    """Whether each read counts as if there were no other, without a cache.
-
-    chunkwise's own may hold all of a dataset: what single reads then gain by it depends on how
-    many there are.
-    """
+    """Whether each read counts as if there were no other, without chunkwise's cache."""
     return reader == CHUNKWISE and pattern.scattered and not pattern.writes
 
 
@@ -351,8 +341,7 @@ def _completed(
         # A chunk that is stored before it is full is read back, decoded and encoded again.
         partial = max(0.0, loads - min(touches, distinct))
         if not stored.filtered and stored.is_read_in_pieces(reader):
-            # libhdf5 fills a new chunk and stores it whole; what is written to it later goes
-            # straight to the file.
+            # libhdf5 stores a new chunk whole; later writes to it go straight to the file.
             first = min(1.0, distinct / max(1.0, touches))
             pieces, runs, loads, partial = runs * (1 - first), runs * first, distinct, 0.0
             pieces_nbytes, copied_nbytes = selected * (1 - first), selected * first
@@ -452,8 +441,7 @@ def _along(stored: Stored, block: Sequence[int]) -> list[tuple[int, int, int]]:
 
 def _copied(stored: Stored, pattern: Pattern) -> tuple[float, float]:
     """Count runs and strips that a block's part in one chunk is copied by, on average."""
-    # A strip has the runs along one dimension: the first one beyond a run of which the part has
-    # more than one element.  One that is far from the strip before counts twice.
+    # A strip has the runs along one dimension; one far from the strip before counts twice.
     part, length, joined, along, step, far = 1.0, 1.0, True, 1.0, stored.itemsize, False
     for extent, side, chunk in reversed(_along(stored, pattern.block)):
         axis = Axis(extent, side, chunk)

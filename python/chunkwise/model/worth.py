@@ -1,22 +1,16 @@
-"""From which gain on is a change worth it?  Each threshold stands here once, with its reason.
-
-They are ratios, of seconds where nothing else is said.
-"""
+"""From which gain (a ratio of seconds) on is a change worth it?  Each threshold is here once."""
 
 from __future__ import annotations
 
 from typing import Final
 
-# Measured by bench: less than this between two programs, settings or layouts is no reason for a
-# change, and not worth a word.
+# A smaller difference between programs, settings or layouts is no reason for a change.
 MEASURED: Final = 1.2
 # Measured by advise, for patterns that somebody stated: who asks wants to know of less too.
 STATED: Final = 1.1
 # The same for bytes in the file, which are better known than seconds.
 SMALLER: Final = 1.05
-# The judge of repeats (`measure.verdict`) sees no smaller difference unless it is asked to: from
-# one hour to the next, the same program on the same machine differs by more than 10 percent too
-# often.
+# `measure.verdict` ignores smaller differences: from hour to hour, times differ by 10 percent.
 DIFFERENT: Final = 1.25
 # By the model alone, which errs: less is not worth a copy of the file.
 MODELLED: Final = 1.25
@@ -28,16 +22,13 @@ ONCE: Final = 1.1
 AS_GOOD: Final = 1.05
 # By the model, for a program that has to be changed to set a cache, or to call chunkwise.
 PROGRAM: Final = 1.3
-# What a reader notices without a clock: chunks that are decoded twice, reads that take twice as
-# long.  Less is no fault of a file.
+# What a reader notices without a clock.  Less is no fault of a file.
 NOTICED: Final = 2.0
 # A remedy that was measured to gain this much comes before one that was only computed.
 MUCH: Final = 5.0
-# By the model, of a way of reading that fits a dataset and that nobody stated: what takes longer
-# than this share of before stops a change.
+# For unstated ways of reading that fit: a longer time stops a change.
 HARMLESS: Final = 1 / 0.95
 # Of the memory that trials take: less is what libraries and the interpreter differ by.
 MEMORY: Final = 1.25
-# The largest chunk cache to advise for one dataset: more memory than that is a program's own
-# decision.
+# The largest cache to advise for a dataset: more is a program's own decision.
 LARGEST_CACHE_NBYTES: Final = 512 << 20

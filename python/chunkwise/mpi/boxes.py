@@ -1,8 +1,4 @@
-"""Which box of a dataset does each rank write, do boxes overlap, and who encodes a chunk?
-
-Arithmetic alone: no files, no ranks that wait.  All ranks know all boxes, so each finds the same
-answers alone.
-"""
+"""Which box of a dataset does each rank write, do boxes overlap, and who encodes a chunk?"""
 
 from __future__ import annotations
 
@@ -73,8 +69,7 @@ def overlapping(boxes: Sequence[Box | None]) -> tuple[int, int] | None:
         return None
     begin = np.array([box.start for _, box in there], np.int64)
     end = np.array([box.end for _, box in there], np.int64)
-    # Boxes that lie apart along one dimension are looked at apart, group by group: those of a grid
-    # of ranks are soon alone.  Of a group that no dimension divides, each is compared with each.
+    # Boxes that lie apart along a dimension are separated; what is left is compared pairwise.
     groups = [np.arange(len(there))]
     while groups:
         group = groups.pop()
@@ -125,8 +120,7 @@ Numbers = npt.NDArray[np.int32]
 class Owners:
     """The rank that each chunk belongs to, since it was written to for the first time."""
 
-    # A chunk goes to the rank whose box covers most of it, of equals to the lowest, and stays
-    # there until `forget`: that rank may hold parts of it that are not in the file.
+    # A chunk goes to the rank that covers most of it, and stays there until `forget`.
 
     def __init__(self, shape: Shape, chunk: Shape) -> None:
         self.shape, self.chunk = shape, chunk

@@ -1,8 +1,4 @@
-"""How does a process encode chunks of a dataset that it has not opened?
-
-With one of the same type, shape, chunks and filters, in a file in memory: encoding
-depends on nothing else.
-"""
+"""How does a process encode chunks of a dataset that it has not opened?  With a twin in memory."""
 
 from __future__ import annotations
 
@@ -93,8 +89,7 @@ class Likeness:
 
 def image_of(dataset: h5d.DatasetID) -> bytes:
     """Make a small file with a dataset like this one, without attributes."""
-    # libhdf5 copies what the dataset's header says.  Made anew from its list of properties it
-    # might be another: filters of plugins change their values whenever a dataset is made.
+    # Copied from the header: made anew, filters of plugins would change their values.
     file = h5f.create(_any_name(), h5f.ACC_TRUNC, fapl=_in_memory())
     try:
         copying = h5p.create(h5p.OBJECT_COPY)

@@ -24,8 +24,7 @@ def neighbours(comm: Comm) -> int:
 
 def cores(comm: Comm) -> int:
     """Give how many cores this rank may use (collective)."""
-    # A core that several ranks may use, as launchers leave it that bind none, is divided among
-    # them.
+    # A core that several ranks may use, as without binding, is divided among them.
     mine = os.sched_getaffinity(0)
     every = [used for where, used in exchange(comm, (host(), mine)) if where == host()]
     return max(1, int(sum(1 / sum(core in used for used in every) for core in mine) + 1e-9))
@@ -50,8 +49,7 @@ _PATIENCE_S: Final = 2.0
 
 def open_seen(path: str, rank: int) -> int:
     """Open a file that rank 0 has made, for reading and writing."""
-    # A network file system may show it only after a while.  Nobody can know its name before, so
-    # that a rank that does not find it sees another folder.
+    # A network file system may show it late; a rank that never finds it sees another folder.
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
         return patiently(lambda: os.open(path, flags), FileNotFoundError)

@@ -1,9 +1,7 @@
 """What do the processes of an MPI program do together: wait, exchange, and fail?
 
-Programs on many ranks have two faults that end in a hang: a rank fails while the others wait for
-it, and waiting uses the core that another rank needs.  So `agree` and `on_first` make one rank's
-failure the failure of all, and `wait` sleeps between two looks.  Every function takes an mpi4py
-communicator, or `ALONE`, which works without mpi4py.  mpi4py is imported where it is used.
+`agree` and `on_first` make one rank's failure the failure of all, so that nobody waits for it;
+`wait` sleeps between two looks.  `ALONE` is a communicator that works without mpi4py.
 """
 
 from __future__ import annotations
@@ -477,7 +475,7 @@ def as_one_program(
         # Without MPI, each process is alone, and says so if it needs MPI.
         pass
 
-    def tell_once(error: BaseException) -> ExitMessage | None:
+    def report_once(error: BaseException) -> ExitMessage | None:
         text_and_code = message(error)
         if text_and_code is None:
             return message_of(error)
@@ -488,7 +486,7 @@ def as_one_program(
         return ExitMessage(text.rstrip("\n"), code)
 
     first = not (launched()[0] if comm is ALONE else comm.rank)
-    with ending(comm, tell_once), contextlib.ExitStack() as held:
+    with ending(comm, report_once), contextlib.ExitStack() as held:
         if not first:
             nowhere = held.enter_context(Path(os.devnull).open("w"))
             held.enter_context(contextlib.redirect_stdout(nowhere))

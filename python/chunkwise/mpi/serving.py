@@ -1,8 +1,6 @@
-"""How do ranks ask rank 0 while all of them work?
+"""How do ranks request something of rank 0 while all of them work?
 
-A thread of rank 0 answers.  It looks for questions with short pauses, so that it takes no
-core from the encoders.  A rank that fails says so when it leaves.  Every later question
-gets the failure as its answer, so nobody works on in vain.
+A thread of rank 0 answers.  After a failure, every later question gets it as its answer.
 """
 
 from __future__ import annotations
@@ -47,8 +45,7 @@ class _Leaving:
 @contextmanager
 def serving(comm: Comm, answer: Answer | None) -> Iterator[Ask]:
     """Let ranks ask rank 0 within a block (collective)."""
-    # The block ends on each rank when it has ended on all.  If any rank's block raises, all raise:
-    # see `chunkwise.mpi.ranks.together`.
+    # It ends on each rank when it has on all; an error of one is raised on all (`together`).
     if isinstance(comm, Alone) or comm.size == 1:
         lock = threading.Lock()
 
@@ -175,7 +172,7 @@ class _Server:
 
 @contextmanager
 def _asking(comm: Any) -> Iterator[Ask]:
-    """Return the function that sends questions to rank 0; tell rank 0 when there are no more."""
+    """Return the function that sends questions to rank 0; end the serving afterwards."""
 
     def ask(question: Any) -> Any:
         wait(comm.isend(question, 0, _QUESTION))

@@ -1,7 +1,6 @@
 """How do ranks that write one file stay together, and fail together?
 
-Each collective call begins with one exchange, in which a rank says what it does, and whether it
-failed before.  So if only one rank fails, the others learn it at the next call.
+Each collective call begins with one exchange: what a rank does, and whether it failed before.
 """
 
 from __future__ import annotations
@@ -66,8 +65,7 @@ class Session:
         self._ask: Ask | None = None
         # Why this rank cannot go on, which the others do not know yet.
         self._lost: BaseException | None = None
-        # Whether a signal stopped this rank within a call: what it would say now would be taken
-        # for an answer to what it left unfinished.
+        # Whether a signal stopped this rank within a call: it must send no more.
         self._torn = False
         self.is_over = False
         self.process = os.getpid()
@@ -171,8 +169,7 @@ class Session:
 
     def fail(self, wrong: BaseException) -> None:
         """Let the others know that this rank fails, and give the file up (collective)."""
-        # Others learn it at their next call.  Where they do not come, as they wait elsewhere for
-        # what this rank will not do any more, all ranks are ended.
+        # Others learn it at their next call; if they wait elsewhere, all ranks are ended.
         if self.is_over:
             return
         self._lost = self._lost or wrong

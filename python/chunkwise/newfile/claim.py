@@ -1,14 +1,10 @@
 """Which names beside the target belong to this run, and stay so if others may write there too?
 
-A run needs two names beside the target.  ``.out.nc.repack`` is a folder, whose name the next
-run finds again.  It holds a lock, a journal, and what an earlier run left.  The lock holds a
-random token, which determines the name of the partial file, ``.out.nc.TOKEN.partial``.
-
-Others may plant something at these names.  So a folder is used only if it is a folder and no
-link, belongs to this user, is closed to others, and holds a lock that a run has written.
-Everything else is reached from there by descriptor, and no link is followed.  What such a folder
-holds when a run begins counts as an earlier run's, for want of other signs.  From then on the
-run knows its files by their inodes, and removes no others.
+``.out.nc.repack`` is a folder with a lock, a journal, and what an earlier run left.  The lock
+holds a random token, which names the partial file, ``.out.nc.TOKEN.partial``.  Others may plant
+something at these names.  So the folder must be no link, belong to this user, be closed to others,
+and hold a lock that a run has written.  Everything else is reached from there by descriptor, and a
+run removes only files whose inodes it knows.
 """
 
 from __future__ import annotations
@@ -128,8 +124,7 @@ class Claim:
 
     def put_aside(self) -> bool:
         """Put aside what a stopped run left; return whether there is something to go on from."""
-        # Of a run that was stopped while it went on from another, the one that had done more
-        # counts.
+        # Of two stopped runs, one resumed from the other, the one that had done more counts.
         if self.has_partial() and 0 <= self.size(JOURNAL) >= self.size(BEFORE[0]):
             old = self.partial_name
             system.replace_at(self.parent, old, self.folder, BEFORE[1])

@@ -1,9 +1,8 @@
 """How does one process keep the index of a file whose chunks others write?
 
-libhdf5 gives a chunk its place when `H5Dwrite_chunk` writes it.  Here libhdf5 has the file open
-through h5py's file-object driver.  The object writes everything except chunks, and notes where
-libhdf5 would have written these.  The process that encoded the bytes, this one or another, writes
-them there.  The result is an ordinary file.
+libhdf5 has the file open through h5py's file-object driver, whose object writes everything except
+chunks, and notes where `H5Dwrite_chunk` would have written these.  The process that encoded the
+bytes writes them there.
 """
 
 from __future__ import annotations
@@ -135,8 +134,7 @@ class FileIndex:
             raise CannotWriteError(
                 f"{self._label}: cannot be opened for writing: {hdf5_reason(error)}"
             ) from error
-        # In which everything but chunks is made and read as ever.  Chunks are there as soon as
-        # they are written where `places` says; nothing is read from them before.
+        # Everything but chunks is made as ever; these are written where `places` says.
         self.file = h5py.File(opened)
 
     def places(self, dataset: h5d.DatasetID) -> Places:
@@ -151,8 +149,7 @@ class FileIndex:
         """Write what is left, and close the file."""
         with self._lock:
             try:
-                # A flush may fail, and the file is as it was; after a close that fails libhdf5
-                # crashes.
+                # After a failed flush the file is as it was; after a failed close libhdf5 crashes.
                 with writing_to(self._said, HDF5_ERRORS):
                     self.file.flush()
             except BaseException:

@@ -1,7 +1,4 @@
-"""How does the finished file come into place, whole or not at all?
-
-Through descriptors: the file that was checked is the one that is moved, whatever happens to names.
-"""
+"""How does the finished file come into place, whole or not at all?  Through descriptors."""
 
 from __future__ import annotations
 

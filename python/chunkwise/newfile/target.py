@@ -1,8 +1,6 @@
 """Where does the result go, may it go there, and is the source still unchanged?
 
-The result is made beside the target under another name (``claim.py``), so that relative names in
-it lead to the same places as from the target.  It comes into place when it is complete, verified
-and on disk (``publish.py``).
+It is made beside the target (``claim.py``), so that relative names lead to the same places.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
 """What replaces the methods of h5py that read and write?
 
-If the engine would not do exactly what h5py does, the original method does the work.  It also
-takes every index that does not fit, so that the exception is h5py's.  The replacements ask
-`routing`, as the methods of chunkwise's own datasets do.  If those leave something to h5py, they
-come here too, and go on to the original.  Writes ask `writing.at_once`.
+If the engine would not do exactly what h5py does, h5py's method does, also for its exceptions.
 """
 
 from __future__ import annotations
@@ -28,8 +25,7 @@ from chunkwise.routing.eligibility import Left
 from chunkwise.writing import at_once
 
 Method = Callable[..., Any]
-# A class or a module, the name of a function in it, and what replaces it, whose __wrapped__ is the
-# original.
+# Class or module, function name, and replacement, whose __wrapped__ is the original.
 Replacement = tuple[type | ModuleType, str, Method]
 
 
@@ -86,8 +82,7 @@ def _array(original: Method) -> Method:
     def __array__(self: h5py.Dataset, dtype: Any = None, copy: Any = None) -> Any:  # noqa: N807
         if copy is not False and not isinstance(self, Dataset):
             binding = bindings.binding_of(self)
-            # h5py refuses elements that are arrays, and reads all others by read_direct, which
-            # comes here again.
+            # h5py refuses elements that are arrays; others it reads by read_direct, which is ours.
             if binding.bound is not None and not binding.bound.has_arrays:
                 wanted = self.dtype if dtype is None else dtype
                 found = reading.read(self, binding, ..., wanted, comes_again=True)

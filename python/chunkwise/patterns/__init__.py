@@ -19,12 +19,12 @@ from chunkwise.patterns.grammar import (
 from chunkwise.patterns.stated import (
     as_pattern,
     as_stated,
+    interpretations,
     of_stored,
     question,
     read,
     stated,
     taken_for,
-    told,
 )
 from chunkwise.patterns.unbound import Dataset, StatedPattern
 
@@ -41,13 +41,13 @@ __all__ = [
     "as_stated",
     "count",
     "defaults",
+    "interpretations",
     "of_stored",
     "parse",
     "question",
     "read",
     "stated",
     "taken_for",
-    "told",
     "weight",
     "whole",
 ]

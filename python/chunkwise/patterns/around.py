@@ -1,7 +1,4 @@
-"""What do lengths of named dimensions mean, as in ``time=all,y=1,x=1`` of a pattern or a chunk?
-
-The caller, who has the file, gives the names (`Around`); nothing is opened here.
-"""
+"""What do lengths of named dimensions mean, as in ``time=all,y=1,x=1`` of a pattern or a chunk?"""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""How does a user write an access pattern?
-
-An access pattern is a block shape that walks over the array; blocks end where the array ends.
-Programs that loop over rows, steps or lines read like this.  The walk is in C order (the
-last dimension fastest) unless another order is given.  Or a pattern is a list of selections:
-of hyperslabs, or of unions of several that one read takes.
-"""
+"""How does a user write an access pattern: a block that walks over the array, or selections?"""
 
 from __future__ import annotations
 

@@ -21,8 +21,7 @@ class Access:
     """A named access pattern."""
 
     name: str  # What it is called in tables, such as ``row`` or ``all``
-    # Block shape in elements, each at least 1; of a list, the shape of its first selection, or of
-    # the box around it if it is a union; of cells, the array's.
+    # Block shape; of a list, of its first selection or the box around it; of cells, the array's.
     block: tuple[int, ...]
     # The dimensions from the slowest to the fastest; None is C order, if nobody stated one.
     order: tuple[int, ...] | None = None
@@ -30,8 +29,7 @@ class Access:
     limit: int | None = None  # How many blocks are read; None for all
     # Start, stride, count and block of each selection of a list, or of each hyperslab of a union.
     slabs: tuple[Hyperslab | Union, ...] | None = None
-    # How many random planes cut each dimension (`chunkwise._native.Walk.cells`): then `limit`
-    # unions of cells between them are read, those of `seed`.
+    # Random planes that cut each dimension: `limit` unions of cells are read, by `seed`.
     cells: int | None = None
 
     @property

@@ -1,9 +1,6 @@
 """Which patterns will read and write a dataset, in the model's terms?
 
-Patterns as `parse` reads them, followed by how often each runs and whether it writes:
-``map=1x721x1440 weight 3``, ``step=1x721x1440 append``.  A block without an order means single
-reads at places that follow no order, each pattern as often as the others.  ``@walk`` is all of the
-dataset, block by block.
+A block without an order means single reads at places in no order; ``@walk`` all of the dataset.
 """
 
 from __future__ import annotations
@@ -87,10 +84,7 @@ def of_stored(
     where: str,
     around: Around | None = None,
 ) -> list[Pattern]:
-    """Give the patterns by which data that is stored is read, as `chunk_shape.suited_chunk` does.
-
-    Its present shape counts, as for those that measure: no room to grow but a page.
-    """
+    """Give the patterns by which stored data is read, as `chunk_shape.suited_chunk` does."""
     return stated(patterns, shape, itemsize, maxshape, where, around, grown_nbytes=PAGE_NBYTES)
 
 
@@ -110,11 +104,8 @@ def taken_for(access: Access, pattern: Pattern, shape: tuple[int, ...], itemsize
     return f"'{printable(pattern.name)}' was taken for {said}{hint}."
 
 
-def told(found: Iterable[tuple[str, int, Sequence[str]]]) -> tuple[str, ...]:
-    """Say once what patterns were taken for, given the words for each dataset, and its bytes.
-
-    Where that differs, the largest dataset is the example.
-    """
+def interpretations(found: Iterable[tuple[str, int, Sequence[str]]]) -> tuple[str, ...]:
+    """Say once what patterns were taken for; where datasets differ, the largest is the example."""
     known = [(path, nbytes, tuple(said)) for path, nbytes, said in found if said]
     if not known:
         return ()

@@ -1,8 +1,4 @@
-"""What does an access pattern say before it is known of which dataset?
-
-A pattern is read from its text once, and taken for any number of datasets: which elements it
-selects follows from their shapes (`StatedPattern.on`).
-"""
+"""What does an access pattern say before it is known of which dataset?"""
 
 from __future__ import annotations
 
@@ -20,8 +16,7 @@ from chunkwise.patterns.around import Around, in_order, names
 from chunkwise.patterns.pattern import Access, Hyperslab, Union, is_union
 from chunkwise.words import counted
 
-# What `all` asks for in one read.  More is read in slabs, so that neither the
-# memory nor the time of one single operation is out of all bounds.
+# More is read in slabs, to bound the memory and the time of one operation.
 WHOLE_NBYTES = 512 << 20
 HOW_TO_WRITE: Final = (
     "write a block such as 1x1x717 or 1x1x:, all, row, line:0, plane:1, frames, samples:64, "
@@ -240,8 +235,7 @@ def whole(
     shape: tuple[int, ...], itemsize: int, limit_nbytes: int = WHOLE_NBYTES
 ) -> tuple[int, ...]:
     """Return the largest block of whole leading indexes within `limit_nbytes`."""
-    # That is the array itself wherever it fits; otherwise slabs of it, so that reading everything
-    # stays a few bounded operations.
+    # The array itself, or slabs of it.
     block = list(shape)
     for axis in range(len(block)):
         row_nbytes = math.prod(block[axis + 1 :]) * itemsize

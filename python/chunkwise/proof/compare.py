@@ -1,8 +1,7 @@
 """Is a finished file what its source is, as a reader sees both?
 
-The new file is complete and closed.  It is opened again, and both files are read side by side, by
-another way than the copy took: h5py reads all objects (`structure.py`), the engine and libhdf5 the
-values (`values.py`).  Nothing that the copy noted is used.
+The closed file is read again, by another way than the copy took: h5py reads all objects
+(`structure.py`), the engine and libhdf5 the values (`values.py`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Is the netCDF-4 file that netCDF-C made of a netCDF-3 file what that file is?
-
-The netCDF-3 file is read by its own bytes, and the copy by libhdf5.  netCDF-C, which copied it,
-reads neither.
-"""
+"""Is the netCDF-4 file that netCDF-C made of a netCDF-3 file what that file is?"""
 
 from __future__ import annotations
 

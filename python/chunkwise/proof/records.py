@@ -31,8 +31,7 @@ class Allowed:
     # Paths of datasets whose data are stored elsewhere: merged.
     moved: frozenset[str] = frozenset()
     salvaged: bool = False  # Whether parts of the source that cannot be read are passed over
-    # Of a salvaged file, paths of objects and ``PATH@NAME`` of attributes of which something is
-    # missing, and is named to the user: they are not compared.
+    # Of a salvaged file, paths of objects and ``PATH@NAME`` that are incomplete: not compared.
     lost: frozenset[str] = frozenset()
 
 

@@ -1,9 +1,7 @@
 """Do two files have the same objects: groups, links, attributes, types and references?
 
-Both files are walked side by side, from their root groups.  Wherever both lead to an object, by a
-link, a reference or a committed type, the two objects become partners: each has one partner, in
-both directions.  So objects that only references lead to are compared like all others, and no name
-decides what belongs together.
+Both are walked side by side.  Objects to which the same link, reference or committed type leads
+become partners; each has one, in both directions.
 """
 
 from __future__ import annotations
@@ -36,8 +34,7 @@ _FOUND: Final = b"lost+found"
 class Partners:
     """An object of the source, and the one that should be the same."""
 
-    # `path` is for messages; `name` leads to both from the root by links, and is None where only
-    # references do.
+    # `path` is for messages; `name` leads there by links, None if only references do.
 
     path: str
     name: bytes | None

@@ -1,8 +1,7 @@
 """Do two datasets hold the same values?
 
-The engine reads both in boxes, on all threads, through their filters.  Where chunks were copied as
-they are, it compares the stored bytes.  libhdf5 itself reads small datasets, and samples of the
-others: what an error in the engine hides, it shows.
+The engine reads both in boxes, or compares stored bytes where chunks were copied as they are.
+libhdf5 reads small datasets and samples of others: what an error in the engine hides, it shows.
 """
 
 from __future__ import annotations

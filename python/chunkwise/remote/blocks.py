@@ -1,8 +1,6 @@
-"""Which bytes are fetched with those that libhdf5 asks for, and kept?
+"""Which bytes are fetched with those that libhdf5 requests, and kept?
 
-`inspect` shows how files are built.  Most have their structures at the front.  The others have
-a few hundred bytes here and there between the data, or a long run of them.  Files that were
-written in pages have their structures in separate pages.
+Most files have their structures at the front; others between the data, or in separate pages.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def _require_room(folder: str, nbytes: int, shown: str) -> None:
         )
 
 
-def _copy(source: RemoteBytes, path: Path, tell: Callable[[int], None]) -> None:
+def _copy(source: RemoteBytes, path: Path, progress: Callable[[int], None]) -> None:
     """Write all bytes of a source to a file, several pieces at a time."""
     lock = threading.Lock()
 
@@ -88,7 +88,7 @@ def _copy(source: RemoteBytes, path: Path, tell: Callable[[int], None]) -> None:
         with lock:
             target.seek(start)
             target.write(content)
-        tell(len(content))
+        progress(len(content))
 
     with path.open("wb") as target, ThreadPoolExecutor(_THREADS) as pool:
         try:

@@ -1,7 +1,4 @@
-"""How are requests made, many at a time, watched, and repeated?
-
-Coroutines run on fsspec's own loop, in its own thread: no thread is made here.
-"""
+"""How are requests made, many at a time on fsspec's loop, watched, and repeated?"""
 
 from __future__ import annotations
 
@@ -211,8 +208,7 @@ _was_enabled = False
 @contextlib.contextmanager
 def _no_collection() -> Iterator[None]:
     """Keep the garbage collector out of fsspec's thread while somebody holds h5py's lock."""
-    # It may find objects of h5py's there, which ask for that lock as they go: the thread would
-    # wait for who waits for it.
+    # It may free h5py's objects there, which need that lock: a deadlock.
     global _paused, _was_enabled
     if not phil._is_owned() and phil.acquire(blocking=False):
         phil.release()

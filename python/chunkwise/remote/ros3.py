@@ -1,7 +1,6 @@
 """Where does the engine get the bytes of a file that h5py opened by HDF5's own driver ros3?
 
-That driver reads from the web and from S3.  The file gives its URL and the credentials, but not a
-session token.  What cannot be had stays with libhdf5, which then reads as it always did.
+The file gives its URL and the credentials, but not a session token: then libhdf5 reads.
 """
 
 from __future__ import annotations
@@ -135,7 +134,7 @@ def _signing(url: str, config: Mapping[str, Any]) -> Store:
     names = "aws_region", "secret_id", "secret_key"
     region, identity, secret = (bytes(config[name]).partition(b"\0")[0].decode() for name in names)
     if identity.startswith(_TEMPORARY):
-        raise RemoteError("libhdf5 does not tell the session token of its credentials")
+        raise RemoteError("libhdf5 does not report the session token of its credentials")
     endpoint, bucket, key = place(url)
     from s3fs import S3FileSystem
 

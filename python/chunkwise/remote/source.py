@@ -173,8 +173,7 @@ system.after_fork_in_child(_after_fork)
 class Stream(Positioned):
     """A source as a file object."""
 
-    # What of a buffer lies beyond the end of the file is filled with zeros, as libhdf5's own
-    # driver does: h5py does not look at how many bytes came.
+    # Zeros fill the buffer beyond the end, as in libhdf5's driver: h5py ignores the count.
 
     def __init__(self, source: RemoteBytes, *patches: Patch) -> None:
         self.source, self._patches = source, sorted(patches)

@@ -1,7 +1,6 @@
 """Who gives the bytes of an object: a web server, S3, another store of fsspec, a file object?
 
-Each store gives only bytes of the object that was opened: `first` notes what distinguishes it from
-a later one (`Version`), and `get` gives its bytes, or an error.
+`first` notes what distinguishes it from a later object (`Version`); `get` gives only its bytes.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from chunkwise.remote.faults import (
     web_time_out,
 )
 
-# What stores say of an object that is another one when the object is.
-_TELLING: Final = (
+# What changes with an object, as stores name it.
+_VERSION_FIELDS: Final = (
     "ETag", "etag", "generation", "VersionId", "version_id", "md5Hash", "content_md5",
     "Content-MD5", "LastModified", "last_modified", "Last-Modified", "updated", "mtime",
     "modified", "created",
@@ -286,8 +285,9 @@ class AnyStore(Store):
         size = found.get("size")
         if size is None:
             raise RefusedError("the store does not say how long it is; download it first")
-        telling = [f"{name}={found[name]}" for name in _TELLING if found.get(name) is not None]
-        return Version(int(size), " ".join(telling))
+        fields = ((name, found.get(name)) for name in _VERSION_FIELDS)
+        text = " ".join(f"{name}={value}" for name, value in fields if value is not None)
+        return Version(int(size), text)
 
 
 class FileStore(Store):

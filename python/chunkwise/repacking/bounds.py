@@ -1,8 +1,7 @@
 """How far may the values of a new file be from those of its source?
 
-Not at all, unless a filter rounds by its nature.  Then as far as it promises
-(`grammar.parameters`): a number never becomes NaN or infinite, NaN stays NaN, and an infinite
-value stays what it is.
+Not at all, or as far as a rounding filter promises (`grammar.parameters`).  A number never becomes
+NaN or infinite; NaN and infinite values stay.
 """
 
 from __future__ import annotations

@@ -31,8 +31,7 @@ class CreatedFile:
     def close(self) -> None:
         """Write what is left, and close the target."""
         try:
-            # A flush may fail, and the file is as it was; after a close that fails libhdf5
-            # crashes.
+            # After a failed flush the file is as it was; after a failed close libhdf5 crashes.
             self.file.flush()
         except HDF5_ERRORS:
             self.give_up()
@@ -64,8 +63,7 @@ def create(claim: Claim, source: h5py.File, options: Options) -> CreatedFile:
 
 def properties(source: h5py.File, options: Options) -> tuple[Any, Any]:
     """Give the properties with which a target is made (`fcpl`), and opened (`fapl`)."""
-    # What the source's creation properties say stays: user block, sizes, order of creation in the
-    # root group, shared messages, strategy of file space.
+    # The source's creation properties stay, such as user block and file space strategy.
     fcpl = source.id.get_create_plist()
     root = h5g.open(source.id, b"/").get_create_plist()
     fcpl.set_link_creation_order(root.get_link_creation_order())

@@ -1,9 +1,7 @@
 """How do several ranks repack one file?
 
-Rank 0 does what one process does: it plans, copies the tree, keeps the target's index, and puts
-the target into place.  For each large dataset it calls the others.  All take pieces of it,
-super-blocks or chunks, encode them, ask rank 0 for places, and write the bytes there.  Then all
-compare the result with the source.
+Rank 0 does what one process does, and calls the others for each large dataset.  All encode pieces
+of it, request places from rank 0, write the bytes there, and compare the result with the source.
 """
 
 from __future__ import annotations
@@ -183,8 +181,7 @@ class Rank:
         self,
         source: str,  # Paths: of the source, and of the half-written target
         target: str,
-        # What shows that a rank sees the same files: size and time of the source, and the inode
-        # of the target.
+        # What shows that a rank sees the same files: size and time, and the target's inode.
         same: tuple[int, ...],
         # The journal, and what is half written, of a stopped run; none if nothing is resumed.
         before: tuple[str, ...],

@@ -1,7 +1,4 @@
-"""Which layout should a dataset have, by the rules, and can it?
-
-Arithmetic on facts and rules; `trial` finds out whether HDF5 agrees.
-"""
+"""Which layout should a dataset have, by the rules, and can it?"""
 
 from __future__ import annotations
 
@@ -48,8 +45,7 @@ class NewLayout:
     named: bool = False  # Whether a rule that applies names it
     filtered: bool = False  # Whether a rule names the very filters that it has
     left: tuple[str, ...] = ()  # Why rules that mean it by a pattern do not apply to it
-    # Of chunks that were chosen, what reads come to in them; of merged data, that they are stored
-    # as the sources are.
+    # Of chosen chunks, what reads come to; of merged data, how the sources are stored.
     why: str = ""
     # What each pattern was taken for that its chunks were chosen for.
     taken_for: tuple[str, ...] = ()
@@ -93,14 +89,14 @@ def _with_filters(
     source: SourceDataset,
     filter_rule: Rule[FilterSetting],
     stored: Pipeline,
-    chunk_asked: bool,
+    chunk_stated: bool,
     access: Sequence[StatedPattern],
 ) -> NewLayout:
     """Give a dataset the filters that a rule names, or those that it has without a rule."""
     pipeline = stored if filter_rule.setting == "stored" else filter_rule.setting
-    chunk_asked = chunk_asked and wanted.ruled
+    chunk_stated = chunk_stated and wanted.ruled
     reason = _no_filters(
-        source, wanted, pipeline, filter_rule.names_any(source.names), chunk_asked
+        source, wanted, pipeline, filter_rule.names_any(source.names), chunk_stated
     )
     if reason is not None:
         return _left(wanted, source, filter_rule, reason)
@@ -300,7 +296,7 @@ def _no_chunk(
 
 
 def _no_filters(
-    source: SourceDataset, wanted: NewLayout, pipeline: Pipeline, named: bool, chunk_asked: bool
+    source: SourceDataset, wanted: NewLayout, pipeline: Pipeline, named: bool, chunk_stated: bool
 ) -> str | None:
     """Say why a dataset cannot have these filters, or None."""
     if not pipeline.filters and source.chunk is None and wanted.chunk is None:
@@ -317,7 +313,7 @@ def _no_filters(
         return f"does not hold plain numbers, which {pipeline.filters[rounding[0]]} rounds"
     if rounding and rounding[0] > 0:
         return f"would not have numbers for {pipeline.filters[rounding[0]]} to round: put it first"
-    if wanted.chunk is None and chunk_asked:
+    if wanted.chunk is None and chunk_stated:
         return "becomes contiguous, and only chunks can have filters"
     if not source.plain and not named:
         return "holds references to data elsewhere in the file, which filters do not reach"

@@ -1,8 +1,4 @@
-"""How large will a dataset be in the target, and how long does it take?
-
-Sizes come from a sample: a few pieces of the source pass the new filters in memory.
-Times are rough: the time of this sample, and constants for everything else.
-"""
+"""How large will a dataset be in the target, by a sample, and roughly how long does it take?"""
 
 from __future__ import annotations
 

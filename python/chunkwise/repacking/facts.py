@@ -48,8 +48,7 @@ class SourceDataset:
     itemsize: int  # Bytes of an element in the file
     nbytes: int  # Bytes of all elements; those of variable length count as their references
     stored_nbytes: int  # Bytes in the file
-    # Whether stored bytes mean the same in every file: the type has no part of variable length,
-    # and none that refers to something.
+    # Whether stored bytes mean the same everywhere: no variable length, no references.
     plain: bool
     linked: bool = True  # Whether it has a path
     # What makes it say where other data lie, in words: ``is a dimension scale``; None for data.

@@ -1,9 +1,4 @@
-"""How are many files repacked, so that a stopped run can continue?
-
-One after another, each with all threads and the whole budget of memory, or several at a time, each
-with its share.  A list in the folder of results names each finished file.  With --in-place, a
-finished file needs no more work, so there is no list.
-"""
+"""How are many files repacked, so that a stopped run can continue?"""
 
 from __future__ import annotations
 
@@ -233,7 +228,7 @@ def failed(source: Path, target: Path | str, error: BaseException) -> FileResult
     """Return the result for a file that cannot be repacked."""
     wrong = reason_of(error, str(source))
     if isinstance(error, MemoryError) and not error.args:
-        wrong = "there is too little memory for it; give --memory, or use another machine"
+        wrong = "there is not enough memory for it; give --memory, or use another machine"
     wrong = "; ".join((wrong, *notes_of(error)))
     code = int(error.exit_code if isinstance(error, ChunkwiseError) else Exit.FAILED)
     return _left(str(source), str(target), wrong, code, _size(source))

@@ -1,8 +1,4 @@
-"""Which files do names, folders, patterns and lists mean, and where does each result go?
-
-Several runs can share them, such as the tasks of a batch array: each has its part, which does not
-depend on when it begins.
-"""
+"""Which files do names, folders, patterns and lists mean, and where does each result go?"""
 
 from __future__ import annotations
 
@@ -31,8 +27,7 @@ from chunkwise.verdicts import FileVerdict
 from chunkwise.words import counted, format_seconds
 
 _TASK: Final = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
-# Files and folders that a run makes beside a target, which another one may meet: `claim`,
-# `run.closed`, `netcdf3.as_netcdf4`.
+# Files and folders beside a target that another run may find.
 _OURS: Final = re.compile(r"\.(.+)\.([0-9a-f]{16}\.partial|repack|(repack|netcdf4)\.[a-z0-9_]{8})")
 
 
@@ -107,8 +102,7 @@ def gather(
     wanted: Wanted | None = None,
 ) -> Batch:
     """Find the files that arguments name, and give each a place below `out`."""
-    # What lies in folders below a folder, or below the fixed part of a pattern, lies likewise
-    # below `out`.
+    # What lies below a folder, or a pattern's fixed part, lies likewise below `out`.
     folder = None if out is None else Path(out)
     real_out = None if folder is None else os.path.realpath(folder) + os.sep
     pairs: dict[Path, Path] = {}
@@ -184,10 +178,7 @@ def _found(
     wanted: Wanted,
     dangling: set[str] | None = None,
 ) -> Iterator[tuple[Path, Path]]:
-    """Give each file, and its path below the folder that was given.
-
-    The rest goes to `failed`, and links that lead nowhere to `dangling`.
-    """
+    """Give each file and its path below the given folder; extend `failed` and `dangling`."""
     common = _common(listed)
     for argument, base in (
         *((one, None) for one in arguments),

@@ -39,16 +39,14 @@ class Options:
 
     # Most bytes used for data; None for a quarter of what is free.
     memory_nbytes: int | None = None
-    # ``proof`` reads the finished output and the source again, and compares them as a reader sees
-    # them; ``none`` does not.
+    # ``proof`` compares the finished output with the source as a reader sees them.
     verify: Verify = "proof"
     merge: bool = False  # Virtual and external datasets become the file's own data
     # What cannot be read is left out and listed; elements become fill values.
     salvage: bool = False
     # With ``salvage``: objects without a link are kept, too, if some links are lost.
     adopt: bool = True
-    # With ``salvage``: addresses of objects on which libhdf5 crashes, of objects whose attributes
-    # crash it, and of datasets whose data do.
+    # With ``salvage``: addresses that crash libhdf5: objects, attributes, datasets' data.
     avoid: Avoid = (frozenset(), frozenset(), frozenset())
     low: Bound | None = None  # Format bounds; None for the source's
     high: Bound | None = None

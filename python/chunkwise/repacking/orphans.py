@@ -1,8 +1,7 @@
 """What does a damaged file hold without a link, and what lay behind its end?
 
-Object headers are found by their form, wherever they lie.  Of a file that was cut off, libhdf5
-opens a copy that is as long as it should be, with zeros at its end.  Metadata made of zeros is
-refused; data made of zeros looks sound, and is found here by its place.
+Object headers are found by their form.  libhdf5 opens a copy of a file that was cut off, with
+zeros at its end: it refuses metadata of zeros; data of zeros is found here by its place.
 """
 
 from __future__ import annotations

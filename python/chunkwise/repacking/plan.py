@@ -1,7 +1,4 @@
-"""What will be done to each dataset, at what cost, and can it be done at all?
-
-All refusals that are possible now are made here, before anything is written.
-"""
+"""What will be done to each dataset, at what cost, and can it be done at all?"""
 
 from __future__ import annotations
 
@@ -209,8 +206,7 @@ def _step(
 
 def _encodes_anew(source: SourceDataset, wanted: NewLayout) -> bool:
     """Whether a rule names filters that a dataset has, and some of its chunks lack."""
-    # Copied as they are, such chunks would lack them still (their filter masks).  Our encoders
-    # leave no filter out.
+    # A copy would still lack them (filter masks).  Our encoders leave no filter out.
     names = {one.name for one in source.pipeline.filters}
     if not wanted.filtered or not source.plain or not names or not names <= ENCODED_FILTERS:
         return False
@@ -274,8 +270,7 @@ def _unchanged(
 
 def _made_as_stored(source: SourceDataset, stored: Any) -> Any | None:
     """Return a property list for a dataset like the stored one, if its own list fails."""
-    # HDF5's filters replace their values when a dataset is made.  Plugins add to those they are
-    # given, and add once more to a list that was read from a file.
+    # Plugins complete their values when a dataset is made, and would do so twice.
     if not has_plugins(stored):
         return None
     try:

@@ -50,8 +50,7 @@ class Missing:
     path: str  # The object's path
     reason: str  # What is wrong
     attribute: str | None = None  # Which attribute of it; None for another part
-    # With the fill value in place of these elements: where a box of them begins, and its shape;
-    # None for what is no elements.
+    # Where a box of elements with the fill value begins, and its shape; None for others.
     start: tuple[int, ...] | None = None
     shape: tuple[int, ...] | None = None
 

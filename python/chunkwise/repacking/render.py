@@ -1,7 +1,4 @@
-"""How are a plan and its result shown on a terminal?
-
-Lines of text, at most 80 columns wide where names allow.
-"""
+"""How are a plan and its result shown on a terminal?"""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.names import printable
-from chunkwise.patterns import told
+from chunkwise.patterns import interpretations
 from chunkwise.repacking.plan import Plan, Step, budget_note
 from chunkwise.repacking.records import DatasetResult, Missing, Summary, storage_of
 from chunkwise.words import counted, format_seconds, wrapped
@@ -37,7 +34,7 @@ def plan_lines(source: str, target: str, plan: Plan) -> Iterator[str]:
     """Print a plan: what changes, what does not, and its cost."""
     yield f"{printable(source)} -> {printable(target)}  (dry run: nothing is written)"
     chosen = ((one.source.path, one.source.nbytes, one.wanted.taken_for) for one in plan.steps)
-    for said in told(chosen):
+    for said in interpretations(chosen):
         yield from wrapped(said)
     changed = [step for step in plan.steps if step.changes]
     for step in changed[:_SHOWN]:
@@ -142,7 +139,7 @@ def _total_lines(plan: Plan, changed: int) -> Iterator[str]:
 def summary_lines(summary: Summary) -> Iterator[str]:
     """Print what was done to one file."""
     if summary.left:
-        yield f"{printable(summary.target)}: is as asked already, and was left as it is"
+        yield f"{printable(summary.target)}: already has this layout, and was left as it is"
         yield from left_lines([(one.path, one.left) for one in summary.datasets], "  ")
         return
     changed = [one for one in summary.datasets if _changed(one)]
@@ -158,7 +155,7 @@ def summary_lines(summary: Summary) -> Iterator[str]:
         f"{format_seconds(summary.elapsed_s)} ({format_size(round(rate))}/s of data); "
         f"{verified_words(summary)}"
     )
-    for said in told((one.path, one.nbytes, one.taken_for) for one in summary.datasets):
+    for said in interpretations((one.path, one.nbytes, one.taken_for) for one in summary.datasets):
         yield from wrapped(said, "  ")
     encoders = Counter(one.encoder for one in changed if one.encoder)
     for encoder, number in encoders.most_common(3):

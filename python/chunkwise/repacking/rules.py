@@ -1,11 +1,7 @@
 """Which datasets does a rule mean, and which rule applies if there are several?
 
-A rule is a pattern and a setting: ``t2m:365x20x20``, ``/a/*:shuffle+zstd:3``.
-Without a pattern it means all datasets.  If several mean a dataset, the last one
-applies, so exceptions follow the rule: ``--filter zstd:3 --filter 'mask:none'``.
-
-If a rule names a dataset that cannot take the setting, that is an
-error.  A pattern skips datasets that cannot take it, and the plan says so.
+The last one that means a dataset applies: ``--filter zstd:3 --filter 'mask:none'``.  A name that
+cannot take the setting is an error; a pattern skips such datasets, and the plan says so.
 """
 
 from __future__ import annotations
@@ -75,8 +71,7 @@ class Rules:
     # Rules in the order given; the last that means a dataset holds.
     chunks: tuple[Rule[ChunkSetting], ...] = ()
     filters: tuple[Rule[FilterSetting], ...] = ()
-    # Datasets of fewer bytes (before filters) are left as they are, except those that a rule
-    # names.
+    # Smaller datasets (before filters) are left, unless a rule names them.
     min_nbytes: int = 0
 
     @classmethod
@@ -162,8 +157,7 @@ def parse_chunk_rule(text: str) -> Rule[ChunkSetting]:
 
 def parse_filter_rule(text: str) -> Rule[FilterSetting]:
     """Parse ``[PATTERN:]PIPELINE``."""
-    # Both may hold colons.  The whole text is a pipeline if it can be; else what follows the first
-    # colon after which it can.
+    # Both may hold colons: a whole pipeline, or what follows the first colon that fits.
     pieces = text.split(":")
     wrongs: list[UsageError] = []
     for i in range(len(pieces)):

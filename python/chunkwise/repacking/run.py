@@ -64,8 +64,7 @@ class Job:
     rules: Rules = field(default_factory=Rules)  # For the datasets, and for the file
     options: Options = field(default_factory=Options)
     access: tuple[StatedPattern, ...] = ()  # Access patterns for ``auto`` chunks
-    # Whether to go on from what a stopped run left, and to leave what this one has done if it is
-    # stopped.
+    # Whether to continue a stopped run, and to leave what this one has done if stopped.
     resume: bool = False
     strict: bool = True  # Whether a rule that means no dataset of the file is an error
     # Whether a file that needs no change is copied in place; else it is left alone.

@@ -1,9 +1,7 @@
 """How is the readable part of a damaged file copied to another?
 
-By a repack that changes nothing: chunks that decode are copied unchanged, and what cannot be read
-is left out and listed.  This happens in another process, because libhdf5 crashes on some damaged
-files.  If it does, `scout` finds out on what: another child notes each part of an object before it
-touches it.  A last one copies the rest.
+By a repack that changes nothing and leaves out what cannot be read, in another process.  If
+libhdf5 crashes there, `scout` finds out on what: a child notes each part before it touches it.
 """
 
 from __future__ import annotations

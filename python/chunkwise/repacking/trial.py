@@ -1,9 +1,4 @@
-"""Can HDF5 make such a dataset, and which values does it give the filters?
-
-The dataset is made in a file in memory.  This finds what no rules say: a filter that
-cannot take the type, a chunk that is too large.  The values that filters complete when a dataset
-is made (cd_values) can be compared with the stored ones.
-"""
+"""Can HDF5 make such a dataset in a file in memory, and which values does it give the filters?"""
 
 from __future__ import annotations
 

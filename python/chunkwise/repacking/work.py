@@ -1,8 +1,4 @@
-"""How is a plan carried out, by this process, ranks of MPI, or workers of Dask?
-
-First the tree of objects, then the data of each dataset, then the references to them.  The file is
-closed.  The caller proves it and puts it into place.
-"""
+"""How is a plan carried out, by this process, ranks of MPI, or workers of Dask?"""
 
 from __future__ import annotations
 
@@ -109,8 +105,7 @@ class Executor:
 
 # Datasets of no more than this go side by side...
 _SMALL_NBYTES: Final = 8 << 20
-# ... if this many times their size fits into each one's share of memory (blocks, buffers of source
-# and target chunks, what waits to be written), so that each is read in one block...
+# ... if this many times their size fits each one's share of memory, and one block is enough...
 _TIMES: Final = 16
 # ... and at most this many at a time, because each is open in libhdf5.
 _TOGETHER: Final = 64

@@ -1,8 +1,6 @@
 """Which of the engine's datasets, if any, belongs to an open dataset?
 
-h5py makes a new object for each ``f["x"]``.  So what the engine
-knows is kept by file and address, and with each object for the next read.  For h5py's own objects
-it is dropped when the file is closed; ours keep it as long as they exist.
+h5py makes a new object for each ``f["x"]``, so this is kept by file and address.
 """
 
 from __future__ import annotations
@@ -81,8 +79,7 @@ class Bound:
 class Binding:
     """A dataset that the engine reads (`bound`), or why h5py does (`why`)."""
 
-    # With neither, its file was closed, and may be open again.  Of chunkwise's `own` objects
-    # damage is reported; of h5py's, h5py says what it has always said.
+    # With neither, its file was closed.  Damage is reported only of our `own` objects.
 
     bound: Bound | None = None
     why: str = ""
@@ -139,8 +136,7 @@ _UNPATCHED = Binding(why=eligibility.UNPATCHED)
 class _Bindings:
     """What is bound, by libhdf5's number of the open file; all under h5py's lock."""
 
-    # libhdf5 gives every opening of a file another number, so that a file that was closed,
-    # rewritten and opened again is never taken for what it was.
+    # libhdf5 numbers each opening anew: a rewritten file is never taken for the old one.
 
     def __init__(self) -> None:
         self.active = False
@@ -184,8 +180,7 @@ class _Bindings:
 
     def _let_go_of_closed_files(self) -> None:
         """Find those that were closed past `h5py.File.close`, by the garbage collector say."""
-        # Looking at every open file each time would cost a program that opens thousands of them
-        # the square of that; so twice as many may be kept as were open the last time.
+        # Twice as many may be kept as were open the last time: looking each time is quadratic.
         if len(self.files) < 2 * self._looked_at + _OVERLOOKED_FILES:
             return
         # A file may be held open by one of its datasets alone.
@@ -364,8 +359,7 @@ def _describe(
     file_type = dataset.id.get_type()
     as_views = False
     if isinstance(file_type, h5t.TypeIntegerID | h5t.TypeFloatID):
-        # These h5py reads into arrays of NumPy's own types, and looks at their bytes in the
-        # other order where it must.
+        # h5py reads these into NumPy's types, and swaps bytes where it must.
         dtype = np.dtype(dtype.str)
         as_views = not dtype.isnative
     label = label_of(dataset) if label is None else label

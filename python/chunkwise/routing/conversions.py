@@ -1,8 +1,7 @@
 """Which types does the engine convert exactly as libhdf5 does?
 
-How libhdf5 converts NaNs, numbers out of range and numbers between two others depends on its
-version and on the processor.  So it is tried: before chunkwise first converts between two types,
-both convert the numbers at which they may differ.  If one bit differs, libhdf5 converts.
+Special values depend on libhdf5's version and on the processor.  So before the first conversion
+between two types, both convert such numbers; if one bit differs, libhdf5 converts.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ from chunkwise.names import HDF5_ERRORS
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 DType = np.dtype[Any]
-# Where some bytes begin in an element, and in one that is made; how many there are, or between
-# which types, by NumPy's names, they are converted.
+# Where bytes begin in an element and in the result; how many, or between which types.
 Part: TypeAlias = tuple[int, int, int | tuple[str, str]]
 
 

@@ -1,10 +1,4 @@
-"""Which datasets does the engine read, and why does libhdf5 read the others?  `Left` says why.
-
-This module checks what Python can see.  `crates/chunkwise-libhdf5/src/eligibility/` checks the
-file, the type, the layout, the filters and the chunk index.  `bindings.py` asks both,
-once for each dataset, and keeps the answer.  For a dataset that the engine reads, `indexing.py`
-and `conversions.py` say which indices and types it takes.
-"""
+"""Which datasets does the engine read, and why does libhdf5 read the others?  `Left` says why."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
 """Where do the elements of a virtual or an external dataset lie?
 
-`mapped` finds the sources of a virtual dataset as libhdf5 does, and says which of its elements are
-which of theirs.  Each source is described like any other dataset, and its file closed again.
-If libhdf5 would raise an error, or answer in its own way, libhdf5 reads, with a reason.
-
-libhdf5 looks for missing sources at each read, and shows what this process writes into
-them.  `Sources` says whether something like that has happened.
+`mapped` finds the sources as libhdf5 does.  Where that would raise or answer in its own way,
+libhdf5 reads.  libhdf5 looks for missing sources at each read; `Sources` says if one has changed.
 """
 
 from __future__ import annotations

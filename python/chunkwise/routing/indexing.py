@@ -1,7 +1,6 @@
 """Which indices does h5py take that the engine resolves alike?
 
-The engine understands more than h5py does.  But a patched program relies on h5py's errors, so
-only indices that h5py takes go to the engine.
+A patched program relies on h5py's errors: only indices that h5py takes go to the engine.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
 """Who performs a program's read of a dataset: the engine, or libhdf5?
 
-The methods of chunkwise's datasets, and those that replace h5py's when it is patched, call `read`,
-`read_into` or `read_selection`.  Each returns what the engine has read, or `Left`: why libhdf5 has
-to read.  Then h5py's own method reads, for chunkwise's datasets by `through_h5py.py`.  A patched
-program relies on h5py's errors, so only indices that h5py takes go to the engine; chunkwise's own
-datasets take more.
-
-Iteration and the views of `astype`, `fields` and `asstr` also read through these.
+`read`, `read_into` and `read_selection` return what the engine has read, or `Left`: why libhdf5
+has to read.  A patched program relies on h5py's errors; our own datasets take more indices.
 """
 
 from __future__ import annotations
@@ -166,8 +161,7 @@ def _by_index(
 
 def _left(dataset: h5py.Dataset, binding: Binding, error: Exception) -> Left | None:
     """Leave a read to libhdf5, with a warning if a chunk is odd or the file another one."""
-    # None if a source has changed and is known as it is now: libhdf5 may have it open as it was
-    # before.  Raises what libhdf5 cannot do better.
+    # None if a source has changed: libhdf5 may have it open as before.
     if isinstance(error, UnsoundIndexError | RemoteError | FileChangedError) and not binding.own:
         from chunkwise.remote import ros3
 

@@ -1,8 +1,4 @@
-"""How does libhdf5 read what the engine does not, and what is said if it cannot?
-
-Chunkwise's own datasets are read here through h5py's methods.  If h5py refuses an index, such as
-several lists or backward slices, libhdf5 reads indices that it takes, which are put in order.
-"""
+"""How does libhdf5 read what the engine does not, and what is said if it cannot?"""
 
 from __future__ import annotations
 
@@ -49,8 +45,7 @@ def read(dataset: h5py.Dataset, index: Any, dtype: Any) -> Any:
 
 def read_all(dataset: h5py.Dataset, dtype: Any) -> Any:
     """Read all elements, as `h5py.Dataset.__array__` does, which reads by `read_direct`."""
-    # Our `read_direct` would wait for pending writes, while h5py's method holds the lock that they
-    # need.  The caller has already waited for pending writes.
+    # Our `read_direct` would wait for writes that need the lock; the caller has waited.
 
     def read() -> Any:
         with phil:

@@ -1,7 +1,4 @@
-"""How is a bound dataset read into an array of another type, or of the caller's?
-
-What h5py has to read is `Left` to it.
-"""
+"""How is a bound dataset read into an array of another type, or of the caller's?"""
 
 from __future__ import annotations
 

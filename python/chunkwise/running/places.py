@@ -43,8 +43,7 @@ def starts(run: Run, steps: Integers, extent: tuple[int, ...]) -> Integers:
     place = number(np.minimum(first // length, along - 1)[None], tuple(along.tolist()))
     moved = np.minimum(place + steps, math.prod(along.tolist()) - 1)
     found = np.stack(np.unravel_index(moved, tuple(along)), axis=1).astype(np.int64)
-    # The slowest dimension never begins again: what the first box is off by stays.  In the others
-    # the walk goes on from 0.
+    # The slowest dimension never begins again; in the others the walk goes on from 0.
     off = first % length
     slowest = int(np.argmax(along > 1)) if (along > 1).any() else 0
     off[slowest + 1 :] = 0

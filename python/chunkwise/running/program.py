@@ -1,7 +1,4 @@
-"""Can the loader put a library before this program's own, and if not, why?
-
-From the first bytes of its file, as the kernel and the loader look at them (``elf(5)``).
-"""
+"""Can the loader put a library before this program's own, and if not, why (``elf(5)``)?"""
 
 from __future__ import annotations
 

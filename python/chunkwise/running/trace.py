@@ -1,21 +1,17 @@
-"""What did a program read or write, of which dataset, and which access patterns is that?
-
-The library under the program writes a file for each process (``crates/chunkwise-preload``).  Here
-they become one record, in which a walk is a pattern for ``chunkwise advise`` and ``bench``.
-"""
+"""What did a program read or write, of which dataset, and which access patterns is that?"""
 
 from __future__ import annotations
 
 import itertools
 import json
 import math
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
+from chunkwise import system
 from chunkwise.errors import UsageError
 from chunkwise.grammar import format_shape
 from chunkwise.names import printable
@@ -72,8 +68,7 @@ class TracedDataset:
     dataset: str
     shape: tuple[int, ...]  # Elements in each dimension, and bytes of one
     item_nbytes: int
-    # Calls of ``H5Dread`` or ``H5Dwrite``, or of one for several datasets, their bytes, and the
-    # time within the calls.
+    # Calls of ``H5Dread`` or ``H5Dwrite``, their bytes, and the time within them.
     calls: int
     nbytes: int
     seconds: float
@@ -232,8 +227,7 @@ class _Walk:
 
 def patterns(one: TracedDataset) -> Iterator[StatedPattern]:
     """Give its calls as access patterns: walks by their block, nothing for other selections."""
-    # Boxes of one shape in order are ``BLOCK@walk``, in no order ``BLOCK@random``.  Both are walks
-    # over the whole dataset, and weigh as much as was done of them.
+    # Boxes of one shape: in order ``@walk``, else ``@random``, by how much of the dataset.
     counts: dict[_Walk, float] = {}
     for run in one.runs:
         block = run.block
@@ -243,8 +237,7 @@ def patterns(one: TracedDataset) -> Iterator[StatedPattern]:
         walk = _Walk(block, block == one.shape or from_the_start or run.times > _BY_CHANCE)
         whole = math.prod(-(-n // b) for n, b in zip(one.shape, block, strict=True))
         counts[walk] = counts.get(walk, 0) + run.times / max(whole, 1)
-    # A box that was read alone now and then belongs to the walk of the same shape; and where most
-    # are in no order, so are those that by chance follow each other.
+    # A lone box belongs to the walk of the same shape, and an ordered few to a random many.
     for scattered in [walk for walk in counts if not walk.in_order]:
         walk = replace(scattered, in_order=True)
         if walk in counts:
@@ -258,9 +251,9 @@ def patterns(one: TracedDataset) -> Iterator[StatedPattern]:
 
 def in_words(one: TracedDataset) -> str:
     """Say its calls in a few words: ``400 of 1x300 in order, then all``."""
-    told = list(_together_in_words(one))
-    parts = [text for text, _ in told[:3]]
-    left = sum(times for _, times in told[3:])
+    walks = list(_together_in_words(one))
+    parts = [text for text, _ in walks[:3]]
+    left = sum(times for _, times in walks[3:])
     if left:
         parts.append(f"{left:,} more")
     if one.unlisted:
@@ -312,7 +305,7 @@ def recorded(path: str, file: str, dataset: str | None) -> tuple[str, tuple[str,
     """Find what a program has read of a dataset."""
     found = _datasets(path)
     wanted = None if dataset is None else "/" + dataset.strip("/")
-    same = [one for one in found if _is_same(one["file"], file)]
+    same = [one for one in found if system.same_file(one["file"], file)]
     if dataset is None and not same:
         raise UsageError(f"{printable(path)} has no read of {printable(file)}: name a dataset")
     for one in [*same, *(found if dataset is not None else [])]:
@@ -322,13 +315,6 @@ def recorded(path: str, file: str, dataset: str | None) -> tuple[str, tuple[str,
     what = f"of {printable(wanted)}" if wanted else f"of {printable(file)}"
     others = f"; it has walks over {joined([printable(name) for name in names])}" if names else ""
     raise UsageError(f"{printable(path)} has no walk {what} in it{others}")
-
-
-def _is_same(one: str, other: str) -> bool:
-    try:
-        return os.path.samefile(one, other)  # noqa: PTH121
-    except OSError:
-        return False
 
 
 def read_trace(path: str) -> list[TracedDataset]:

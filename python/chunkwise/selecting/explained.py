@@ -15,8 +15,7 @@ class Explained(TypedDict):
     stored_nbytes: int | None  # Bytes read from storage
     decoded_nbytes: int | None  # Bytes out of the filters, if nothing is cached
     selected_nbytes: int | None  # Bytes of the selection
-    # Of the blocks in which filters such as Blosc store these chunks, those that are decoded, and
-    # all; None if there are none, or more than 1,024 chunks.
+    # Blocks of such filters that are decoded, and all; None without, or above 1,024 chunks.
     decoded_blocks: int | None
     blocks: int | None
     amplification: float | None  # Decoded divided by selected; None when nothing is selected

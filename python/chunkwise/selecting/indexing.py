@@ -1,8 +1,4 @@
-"""Which elements does the index between the brackets, or a selection, take?
-
-`resolve` takes everything that has a meaning; `assigned` takes what h5py can assign to.  Names of
-fields are in an index, and select no elements.
-"""
+"""Which elements does the index between the brackets, or a selection, take?"""
 
 from __future__ import annotations
 

@@ -1,14 +1,9 @@
 """Where did the time of a walk go, and what did the chunk cache do?
 
-In libhdf5, each filter's calls are counted and timed where libhdf5 makes
-them (`_native.Library.tally`), for every caller.  That is exact, and so is the number of loaded
-chunks, which is the number of calls of a filter that no chunk skips.  The time of storage is
-estimated: the same chunks' stored bytes are read once more, bare, and the mean is multiplied by
-the loads.  The rest is the chunk index, copying (scatter) and the calls themselves.
-
-chunkwise's engine measures itself, on all its threads.  Their seconds are added up, so
-that they may exceed the time that passed.  That time consists of the reading thread's own work,
-its waiting for the others, and the rest.
+In libhdf5, each filter's calls are counted and timed (`_native.Library.tally`): that is exact.
+Storage is estimated: stored bytes are read once more, and the mean is multiplied by the loads.
+The rest is the index, copying and the calls.  chunkwise's engine measures itself; the seconds of
+its threads are added up, and may exceed the time that passed.
 """
 
 from __future__ import annotations
@@ -54,8 +49,7 @@ class Breakdown(TypedDict):
     storage_s: float | None
     # Seconds decoding, for each filter of the pipeline; of writes, encoding as well.
     filters_s: dict[str, float | None]
-    # Seconds copying elements to their places; None if that is part of `other_s`, as copies of
-    # less than 4 KiB out of a chunk always are.
+    # Seconds copying elements; None if in `other_s`, as for copies below 4 KiB.
     scatter_s: float | None
     # Seconds of the reading thread that no other figure accounts for, never below 0.
     other_s: float | None
@@ -67,8 +61,7 @@ class Breakdown(TypedDict):
     other_threads_s: float | None
     # Stored chunks that the reads touched, each as often as a read touched it.
     chunk_touches: int | None
-    # How often one of them had to be loaded and decoded: the chunk cache's misses.  In chunkwise
-    # also those decoded ahead.
+    # Chunks that were loaded and decoded: cache misses; in chunkwise also those ahead.
     chunk_loads: int | None
     chunk_hits: int | None  # How often it was found decoded
     chunks_touched: int | None  # How many different chunks those were
@@ -235,8 +228,7 @@ def _name_of(number: int, tallied: Tallies) -> str:
 
 FROM_BARE_WRITING: Final[Method] = "filters measured, storage from bare writing"
 
-# The engine measures what it does, and how long it hands chunks over; what of that is
-# storage is an estimate.
+# The engine measures itself; the part of fetching that is storage is an estimate.
 OF_ENGINE: Final[Method] = "measured, storage from bare writing"
 # Data without chunks is written bare in pieces of at most this many bytes.
 _MOST_PIECE_NBYTES: Final = 1 << 20

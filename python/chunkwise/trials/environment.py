@@ -55,8 +55,7 @@ def usable_cpus() -> int:
 
 def peak_rss_nbytes() -> int | None:
     """Return this process's peak resident memory."""
-    # ``ru_maxrss`` would do, but on Linux it survives `exec`, so that a worker would report its
-    # parent's peak.
+    # ``ru_maxrss`` survives `exec` on Linux: a worker would report its parent's peak.
     peak = field("/proc/self/status", "VmHWM:")
     return None if peak is None else int(peak.split()[0]) * 1024
 

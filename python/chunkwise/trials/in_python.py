@@ -36,8 +36,7 @@ Write = Callable[[unions.Index, npt.NDArray[Any]], None]
 Read = Callable[[unions.Index, unions.Laps], npt.NDArray[Any]]
 # Latencies kept for each trial; the contract of `_native.WalkResult`.
 KEPT_LATENCIES = 100_000
-# A loop in Python always does this many, because the first read pays for chunks that
-# the next may find cached, unless they take this many times what was allowed.
+# Reads of a Python loop, the first of which fills caches, unless they take PATIENCE times more.
 FEWEST_OPERATIONS = 3
 PATIENCE = 4.0
 
@@ -231,8 +230,7 @@ def _dataset(trial: Trial) -> Iterator[tuple[_native.Library, h5py.Dataset, floa
     begun = time.perf_counter()
     file_id = h5f.open(os.fsencode(trial.file), h5f.ACC_RDONLY, fapl)
     with contextlib.closing(h5py.File(file_id)):
-        # Read-only, as `file[name]` is: h5py then remembers shape and type, and a small
-        # read takes a fraction of the time.
+        # Read-only, as `file[name]` is: h5py then remembers shape and type.
         found = h5d.open(file_id, encode_name(trial.dataset), dapl)
         open_s = time.perf_counter() - begun
         missing_filter(found.get_create_plist())  # loads plugins; the target was checked

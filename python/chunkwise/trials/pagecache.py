@@ -1,8 +1,7 @@
 """Do a file's bytes come from memory or from storage, and how is that known?
 
-The part of a file that the system keeps in memory decides how fast the first read is.  A warm
-trial finds all of it there.  For a cold one it is dropped, which the system may refuse.
-So the bytes that the process then really read from storage are checked.
+For a cold trial the page cache is dropped, which the system may refuse: so the bytes that were
+really read from storage are checked.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ from chunkwise.trials.environment import field
 
 PageCache = Literal["warm", "cold"]
 PAGE_CACHES: Final[tuple[PageCache, ...]] = ("warm", "cold")
-# Of what was fetched, so much must have come from storage for a trial to be called cold:
-# read-ahead and what other files brought along blur the rest.
+# So much must come from storage to be cold: read-ahead blurs the rest.
 VERIFIED_SHARE: Final = 0.5
 
 

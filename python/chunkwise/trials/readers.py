@@ -1,10 +1,7 @@
 """Who does the reading and the writing, and what does each of them know?
 
-A reader walks selections over a dataset and times each read or write, and nothing else.
-``libhdf5``, ``netcdf4`` and ``chunkwise`` loop in Rust around H5Dread and H5Dwrite,
-netCDF-C's nc_get_vara and nc_put_vara, and this project's engine: compare these with each
-other.  ``h5py`` and ``chunkwise-py`` loop in Python around ``d[...]``, as a user's program
-does: compare these two with each other.
+``libhdf5``, ``netcdf4`` and ``chunkwise`` loop in Rust; ``h5py`` and ``chunkwise-py`` in Python,
+as a user's program does.  Compare only readers that loop alike.
 """
 
 from __future__ import annotations
@@ -36,8 +33,7 @@ Look = Callable[[int, Any], None]
 class Opened:
     """A dataset that a reader has open, ready to be timed."""
 
-    # Walks the selections that it is given, until the trial's bounds; shows what it read to the
-    # other argument, if that is not None, outside the timed region.
+    # Walks selections within the trial's bounds; shows what it read, untimed.
     walk: Callable[[_native.Walk, Look | None], WalkResult]
     # Gives slots, bytes and w0 of the chunk cache in force, once the walk is over.
     cache: Callable[[], Cache] = lambda: (None, None, None)
@@ -46,8 +42,7 @@ class Opened:
     dataset_id: int | None = None  # The dataset's handle in that library
     watched: bool = True  # Whether that library does the reading; chunkwise's engine otherwise
     versions: dict[str, str] = field(default_factory=dict)  # Of what else took part
-    # Seconds that opening took; None if nobody took the time, or each operation opens the
-    # dataset for itself.
+    # Seconds of opening; None if not measured, or if each operation opens the dataset.
     open_s: float | None = None
 
 

@@ -1,9 +1,4 @@
-"""What does one trial do, and what does it report?
-
-A `Trial` goes to a worker process as JSON; a `Measurement` comes back as JSON.
-Both are flat, so that a list of measurements is a tidy table: one row a trial,
-with the machine, the library versions and every parameter in it.
-"""
+"""What does one trial do, and what does it report?  Flat records: one row a trial."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Measure one trial in this process: JSON spec on stdin, JSON record on stdout.
-
-Run by `chunkwise.measure.run`.  A process of its own gives every trial a clean chunk cache,
-exactly one libhdf5 and its own peak memory, and keeps a crash away from the other trials.
-"""
+"""Measure one trial in this process: JSON spec on stdin, JSON record on stdout."""
 
 from __future__ import annotations
 
@@ -70,8 +66,7 @@ def put_off_scale(
     chunk_nbytes: int,
 ) -> float:
     """Say how many times as much the flush has to do when all is written."""
-    # A library puts off what its chunk cache holds, and no more: once that is full, writing goes
-    # on while the rest of the flush stays the same.
+    # A library puts off what its chunk cache holds; the rest of the flush stays the same.
     whole = total_operations / max(1, operations)
     if not chunk_nbytes:
         return 1.0
@@ -468,8 +463,7 @@ def main() -> None:
 
 def _answer(values: dict[str, Any]) -> NoReturn:
     """Give the record, and end at once."""
-    # Nothing is closed any more: libhdf5 may crash over a file that it could not write (a full
-    # disk), as soon as the error lets go of its handles, and would take the reason with it.
+    # Nothing is closed: libhdf5 may crash on a file that it could not write, with the reason.
     json.dump(values, sys.stdout)
     sys.stdout.flush()
     os._exit(0)

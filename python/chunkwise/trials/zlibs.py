@@ -1,9 +1,7 @@
 """Which zlib does the libhdf5 of this process call, and is it the requested one?
 
-libhdf5's deflate is zlib's.  If libhdf5 is linked to zlib dynamically, another library with
-zlib's interface (zlib-ng built to be compatible, Cloudflare's zlib) replaces it when the
-process starts with that library in LD_PRELOAD.  If zlib was built into libhdf5, nothing happens,
-and that must not count as a measurement of the other one.
+A libhdf5 that is linked to zlib dynamically calls one with the same interface in LD_PRELOAD; if
+zlib is built into it, nothing happens, and that must not count as a measurement of the other.
 """
 
 from __future__ import annotations
@@ -13,6 +11,7 @@ import os
 from pathlib import Path
 from typing import Final
 
+from chunkwise import system
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
 
@@ -45,7 +44,7 @@ def check_in_force(zlib: str, library: str) -> str:
     everyone = ctypes.CDLL(None)
     for call in _CALLS:
         place = _place_of(everyone, call)
-        if place is None or not _same(place, zlib):
+        if place is None or not system.same_file(place, zlib):
             raise UsageError(
                 f"zlib {name}: cannot be loaded in zlib's place: give a shared library of this "
                 "machine's architecture that has zlib's functions, such as zlib-ng's libz.so.1 "
@@ -53,7 +52,9 @@ def check_in_force(zlib: str, library: str) -> str:
             )
         # A library calls only what it finds in itself or below it.
         below = _place_of(ctypes.CDLL(library), call)
-        if below is None or not (_same(below, zlib) or Path(below).name.startswith("libz")):
+        if below is None or not (
+            system.same_file(below, zlib) or Path(below).name.startswith("libz")
+        ):
             raise UsageError(
                 f"zlib {name}: is not in force: {printable(library)} has a zlib of its own built "
                 "in; leave zlib out, or give another --libhdf5"
@@ -82,10 +83,3 @@ def _place_of(library: ctypes.CDLL, call: str) -> str | None:
     if not ctypes.CDLL(None).dladdr(address, ctypes.byref(place)) or place.path is None:
         return None
     return os.fsdecode(place.path)
-
-
-def _same(one: str, other: str) -> bool:
-    try:
-        return Path(one).samefile(other)
-    except OSError:
-        return False

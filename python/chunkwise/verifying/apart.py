@@ -1,8 +1,7 @@
 """How are files verified on which libhdf5 may crash, or never finish?
 
-In child processes, which may crash alone, and end themselves if they make no progress.  A large
-file has its own child.  Small ones share one, and are verified alone if one of them has ended it.
-Children report how much they read through memory that both processes see.
+In child processes, which end themselves without progress.  Small files share one, and are verified
+alone if one of them has ended it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Is a dataset's data as it was written?
-
-Stored chunks are examined in the file's bytes, on all threads.  libhdf5 reads the rest, chunk by
-chunk: data stored in another way, chunks with other filters, and data on the file's heap.
-"""
+"""Is a dataset's data as it was written?"""
 
 from __future__ import annotations
 

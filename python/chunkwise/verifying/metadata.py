@@ -1,8 +1,4 @@
-"""Can all metadata of a file be read?
-
-Object headers, links and attributes, by every index of them.  libhdf5 checks its
-checksums while it reads.
-"""
+"""Can all metadata of a file be read, by every index, while libhdf5 checks its checksums?"""
 
 from __future__ import annotations
 

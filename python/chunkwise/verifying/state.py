@@ -1,8 +1,4 @@
-"""Which of many files are verified already, so that a stopped run can continue?
-
-A file that the user names holds the result for each file, one line each (`files/ledger.py`).
-If a file has changed since, by its size or time of last change, it is verified again.
-"""
+"""Which of many files are verified already, so that a stopped run can continue?"""
 
 from __future__ import annotations
 

@@ -147,8 +147,7 @@ def main() -> None:
     from chunkwise.viewing.work import WORKS
 
     _bound()
-    # What libraries print must not reach the stream of answers.
-    # A server that has ended hears nothing: then this ends, too.
+    # Libraries must not print into the answers.  Without its server, this ends, too.
     with contextlib.suppress(BrokenPipeError), os.fdopen(os.dup(1), "wb") as stream:
         os.dup2(2, 1)
 

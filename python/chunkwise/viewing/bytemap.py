@@ -47,7 +47,7 @@ class Spans:
         return cls(starts, starts + nbytes.astype(np.float64))
 
     def shares(self, file_nbytes: int) -> Numbers:
-        """Tell which part of each of `BINS` equal parts of the file they fill."""
+        """Return which part of each of `BINS` equal parts of the file they fill."""
         edges = np.linspace(0, max(1, file_nbytes), BINS + 1)
         order = np.argsort(self.starts)
         starts, ends = self.starts[order], self.ends[order]
@@ -108,10 +108,7 @@ class Rest:
         return cls(Spans(starts, starts + nbytes), found["nbytes"], free, lost)
 
     def shares(self, file_nbytes: int, data: Numbers) -> Numbers:
-        """Tell how much of each equal part of the file is metadata, where `data` holds the rest.
-
-        Parts have some of it, and not all: what is known of the whole is spread over them.
-        """
+        """Return how much of each equal part of the file is metadata, beside `data`."""
         most = np.minimum(self.metadata.shares(file_nbytes), 1.0 - data)
         known = self.metadata_nbytes * BINS / max(1, file_nbytes)
         found: Numbers = most * min(1.0, known / max(most.sum(), 1e-300))

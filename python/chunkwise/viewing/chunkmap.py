@@ -1,7 +1,6 @@
 """Where do the chunks of a dataset lie, as far as a part of a drawing shows it?
 
-A drawing shows two dimensions of the grid of chunks, at one place of the others.  It comes in
-tiles: a cell of a tile is a chunk, or, from far away, the average of many.
+A cell of a tile is a chunk, or, from far away, the average of many.
 """
 
 from __future__ import annotations
@@ -99,10 +98,7 @@ class ChunkMap:
         return self.positions.size == math.prod(self.grid)
 
     def plane(self, vertical: int | None, horizontal: int, at: Sequence[int]) -> Plane:
-        """Choose the chunks of two dimensions; `at` is the chunk index along each of the others.
-
-        Without a vertical dimension there is one row.
-        """
+        """Choose the chunks of two dimensions, or one row; `at` is the index along the others."""
         if self._is_whole:
             return Plane(vertical, horizontal, tuple(at), self.positions, None, None, 0)
         shown = {vertical, horizontal}

@@ -1,8 +1,4 @@
-"""What do reads of a dataset cost as it is, and in another layout or with another cache?
-
-The counts are those of `inspect`; the seconds are those of `advise`'s model, once the machine and
-a sample of the data were measured.  Of a file far away they are what its requests take.
-"""
+"""What do reads of a dataset cost as it is, and in another layout or with another cache?"""
 
 from __future__ import annotations
 
@@ -107,7 +103,7 @@ class Costs:
         found = list(self._problem.codecs) if self._problem is not None else []
         return list(dict.fromkeys([self.layout.filters, *found]))
 
-    # --- what is asked for ----------------------------------------------------------------
+    # --- the query ------------------------------------------------------------------------
 
     def _opened(self) -> AbstractContextManager[Any]:
         """Give the file, opened if it is far away; otherwise its name."""
@@ -235,8 +231,7 @@ class Costs:
         self, link: Link, pattern: Pattern, layout: Layout, who: Reader, name: str
     ) -> dict[str, float | None]:
         """Count requests for a pattern, and how long they take, without decoding."""
-        # A single read finds nothing in the cache.
-        # Unfiltered chunks are fetched whole, too.
+        # A single read finds nothing in the cache; unfiltered chunks are fetched whole.
         stored = Stored.of(self.shape, layout.chunks, self.facts.itemsize)
         found = traffic(stored, pattern, who)
         if not stored.chunked:

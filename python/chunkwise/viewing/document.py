@@ -1,7 +1,6 @@
 """How is the page written?  As one document that needs no other file, served or saved.
 
-Scripts and styles are in it; its content policy names them by their hashes, so that nothing else
-runs, whatever names a file has.
+Its content policy names its scripts by their hashes: nothing else runs, whatever names a file has.
 """
 
 from __future__ import annotations

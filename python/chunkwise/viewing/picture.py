@@ -31,7 +31,7 @@ def picture(
     horizontal: int,
     at: Sequence[int],  # The element along each of the other dimensions
 ) -> dict[str, Any]:
-    """Read every n-th element of a plane, and give each a level."""
+    """Read every nth element of a plane, and give each a level."""
     with chunkwise.open(path) as file:
         found = file[dataset]
         dtype = found.dtype

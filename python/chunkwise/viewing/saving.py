@@ -60,23 +60,23 @@ def _save(session: Session, number: int, saved: dict[str, Any]) -> None:
     reads = list(session.access) if is_first or session.dataset is None else []
     facts = session.quick.objects[number].dataset
     assert facts is not None
-    asked: dict[str, Any] = {"dataset": number}
-    _answer(session, saved, "dataset", asked)
-    _answer(session, saved, "bytes", asked)
+    query: dict[str, Any] = {"dataset": number}
+    _answer(session, saved, "dataset", query)
+    _answer(session, saved, "bytes", query)
     if not facts.is_placed:
         return
     shape = facts.shape or ()
     reads = reads or usual_reads(shape)
-    session.measure(_words(asked))
-    costs = {**asked, "read": reads, **plain(session.tried if is_first else NOTHING)}
+    session.measure(_words(query))
+    costs = {**query, "read": reads, **plain(session.tried if is_first else NOTHING)}
     _answer(session, saved, "costs", costs)
     view: dict[str, Any] = {"reads": reads}
     saved["views"][number] = view
     if facts.chunks is None:
         return
-    _answer(session, saved, "chunks", asked)
+    _answer(session, saved, "chunks", query)
     place = saved["answers"][_key("costs", costs)]["reads"][0]["first"][0][0]
-    grid = session.chunks(_words(asked))["grid"]
+    grid = session.chunks(_words(query))["grid"]
     axes = sorted(range(len(grid)), key=lambda d: (shape[d] > 1, grid[d]))[-2:]
     vertical, horizontal = (-1, axes[0]) if len(axes) < 2 else sorted(axes)
     stated = {"vertical": vertical, "horizontal": horizontal, **session.view_of(number)}
@@ -87,7 +87,7 @@ def _save(session: Session, number: int, saved: dict[str, Any]) -> None:
     view |= {"at": place, **stated, "levels": levels}
     for what in VALUES:
         words = {
-            **asked, "vertical": vertical, "horizontal": horizontal, "at": ",".join(map(str, at)),
+            **query, "vertical": vertical, "horizontal": horizontal, "at": ",".join(map(str, at)),
             "what": what, "tile": ",".join(map(str, [*levels, 0, 0])),
         }  # fmt: skip
         whole = np.frombuffer(session.tile(_words(words)), np.float32).reshape(SIDE, SIDE)
@@ -99,17 +99,17 @@ def _save(session: Session, number: int, saved: dict[str, Any]) -> None:
         saved["answers"][_key("tile", words)] = found
 
 
-def _words(asked: dict[str, Any]) -> dict[str, list[str]]:
+def _words(query: dict[str, Any]) -> dict[str, list[str]]:
     return {
         name: list(map(str, value)) if isinstance(value, list) else [str(value)]
-        for name, value in asked.items()
+        for name, value in query.items()
     }
 
 
-def _key(what: str, asked: dict[str, Any]) -> str:
+def _key(what: str, query: dict[str, Any]) -> str:
     """Name a question as the page does."""
-    return json.dumps([what, asked], separators=(",", ":"), ensure_ascii=False)
+    return json.dumps([what, query], separators=(",", ":"), ensure_ascii=False)
 
 
-def _answer(session: Session, saved: dict[str, Any], what: str, asked: dict[str, Any]) -> None:
-    saved["answers"][_key(what, asked)] = plain(session.answers[what](_words(asked)))
+def _answer(session: Session, saved: dict[str, Any], what: str, query: dict[str, Any]) -> None:
+    saved["answers"][_key(what, query)] = plain(session.answers[what](_words(query)))

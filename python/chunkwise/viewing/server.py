@@ -26,7 +26,7 @@ from chunkwise.errors import ChunkwiseError
 from chunkwise.inspection.records import plain
 from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.viewing.document import document, policy
-from chunkwise.viewing.session import Asked, Session
+from chunkwise.viewing.session import Query, Session
 
 HOST: Final = "127.0.0.1"
 # By any port: ssh -L may have another one at its end.
@@ -136,8 +136,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         what, sent = self.path.split("/", 2)[2], self.rfile.read(int(length))
         if what in self.server.session.deeds:
-            asked = parse_qs(sent.decode("utf-8", "replace"), keep_blank_values=True)
-            self._answer(self.server.session.deeds[what], asked)
+            query = parse_qs(sent.decode("utf-8", "replace"), keep_blank_values=True)
+            self._answer(self.server.session.deeds[what], query)
         else:
             self._send(HTTPStatus.NOT_FOUND, b"", "text/plain")
 
@@ -155,8 +155,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif what == "alive":
             self._stay()
         elif what in session.answers:
-            asked = parse_qs(url.query, keep_blank_values=True)
-            self._answer(session.answers[what], asked)
+            query = parse_qs(url.query, keep_blank_values=True)
+            self._answer(session.answers[what], query)
         else:
             self._send(HTTPStatus.NOT_FOUND, b"", "text/plain")
 
@@ -179,9 +179,9 @@ class _Handler(BaseHTTPRequestHandler):
         sent = [self.headers.get(f"Sec-Fetch-{name}") for name in ("Mode", "Dest")]
         return sent == ["navigate", "document"] and self.path.endswith("/")
 
-    def _answer(self, answer: Callable[[Asked], Any], asked: Asked) -> None:
+    def _answer(self, answer: Callable[[Query], Any], query: Query) -> None:
         try:
-            found = answer(asked)
+            found = answer(query)
         except (ChunkwiseError, *HDF5_ERRORS, ArithmeticError, MemoryError) as error:
             record = json.dumps({"error": printable(str(error))})
             self._send(HTTPStatus.BAD_REQUEST, record.encode(), "application/json")

@@ -1,8 +1,4 @@
-"""What does the page ask about a file, and what is answered?
-
-Each answer is plain data.  Objects are named by their numbers in the list of all: names may hold
-anything.
-"""
+"""What does the page request about a file, and what is answered?"""
 
 from __future__ import annotations
 
@@ -24,6 +20,7 @@ from chunkwise.files.opening import find_dataset, full_name
 from chunkwise.inspection import DatasetFacts, FileFacts, Finding, ObjectFacts, inspect
 from chunkwise.inspection.finding import SEVERITIES
 from chunkwise.inspection.records import plain
+from chunkwise.inspection.sampling import logical_nbytes
 from chunkwise.names import HDF5_ERRORS, printable, shell_word
 from chunkwise.viewing.apart import Running
 from chunkwise.viewing.bytemap import Numbers, Rest, Spans, all_spans
@@ -39,7 +36,7 @@ _MAPS_KEPT: Final = 2
 # More datasets take seconds to list.
 _MOST_MAPPED: Final = 5_000
 _MOST_LINES: Final = 6
-Asked = Mapping[str, Sequence[str]]
+Query = Mapping[str, Sequence[str]]
 
 
 @dataclass
@@ -86,7 +83,7 @@ class Session:
         works = [partial(quick, dataset=dataset, access=access)]
         waiting, asking = os.pipe()
         if not source.is_far and (found is None or dataset is not None):
-            works.append(partial(_when_asked, waiting, asking, path))
+            works.append(partial(_when_requested, waiting, asking, path))
         looks = contained_each(((work, source.shown) for work in works), 1)
         facts, requests = next(looks).get()
         made = cls(
@@ -166,7 +163,7 @@ class Session:
         both = sorted((*own, *others), key=lambda one: -SEVERITIES.index(one.severity))
         return replace(found, findings=tuple(both))
 
-    def facts(self, _: Asked) -> dict[str, Any]:
+    def facts(self, _: Query) -> dict[str, Any]:
         """Say what a sample of the data shows, too, and what opening the file costs."""
         with self._slow:
             return self._described(self.full)
@@ -209,14 +206,14 @@ class Session:
             ranks[one.path] = max(rank, ranks.get(one.path, 0))
         rows = [(i, one) for i, one in enumerate(self.quick.objects) if one.dataset is not None]
         rows.sort(
-            key=lambda row: (ranks.get(row[1].path, -1), _logical_nbytes(row[1])), reverse=True
+            key=lambda row: (ranks.get(row[1].path, -1), logical_nbytes(row[1])), reverse=True
         )
         return [number for number, _ in rows]
 
     # --- a dataset ------------------------------------------------------------------------
 
-    def _object(self, asked: Asked) -> tuple[int, ObjectFacts, DatasetFacts]:
-        number = _integer(asked, "dataset")
+    def _object(self, query: Query) -> tuple[int, ObjectFacts, DatasetFacts]:
+        number = _integer(query, "dataset")
         if not 0 <= number < len(self.quick.objects):
             raise UsageError("there is no such object")
         one = self.quick.objects[number]
@@ -224,9 +221,9 @@ class Session:
             raise UsageError("this object is no dataset")
         return number, one, one.dataset
 
-    def dataset_facts(self, asked: Asked) -> dict[str, Any]:
+    def dataset_facts(self, query: Query) -> dict[str, Any]:
         """Give the facts that `inspect` has about a dataset."""
-        _, one, facts = self._object(asked)
+        _, one, facts = self._object(query)
         found: dict[str, Any] = plain(facts) | {"path": printable(one.path)}
         names = facts.dimensions or ()
         found["dimensions"] = [None if name is None else printable(name) for name in names]
@@ -234,8 +231,8 @@ class Session:
             found[key] = None if found[key] is None else printable(found[key])
         return found | {"sources": None, "reads": usual_reads(facts.shape or ())}
 
-    def _map(self, asked: Asked) -> ChunkMap:
-        number, one, _ = self._object(asked)
+    def _map(self, query: Query) -> ChunkMap:
+        number, one, _ = self._object(query)
         with self._lock:
             found = self._maps.get(number)
             if found is None:
@@ -246,9 +243,9 @@ class Session:
                     self._maps.popitem(last=False)
             return found
 
-    def chunks(self, asked: Asked) -> dict[str, Any]:
+    def chunks(self, query: Query) -> dict[str, Any]:
         """Describe the grid of a dataset's chunks."""
-        found = self._map(asked)
+        found = self._map(query)
         return {
             "grid": found.grid,
             "chunk": found.chunk,
@@ -257,14 +254,14 @@ class Session:
             "side": SIDE,
         }
 
-    def tile(self, asked: Asked) -> bytes:
+    def tile(self, query: Query) -> bytes:
         """Give a tile of a drawing, as 32-bit floats of this machine's order."""
-        found = self._map(asked)
+        found = self._map(query)
         rank = len(found.grid)
-        at = _integers(asked, "at")
-        vertical, horizontal = _integer(asked, "vertical"), _integer(asked, "horizontal")
-        down, right, row, column = _integers(asked, "tile")
-        what = _text(asked, "what")
+        at = _integers(query, "at")
+        vertical, horizontal = _integer(query, "vertical"), _integer(query, "horizontal")
+        down, right, row, column = _integers(query, "tile")
+        what = _text(query, "what")
         if what not in VALUES or len(at) != rank or not -1 <= vertical < rank:
             raise UsageError("there is no such tile")
         if not (0 <= horizontal < rank and 0 <= down < 64 and 0 <= right < 64):
@@ -281,9 +278,9 @@ class Session:
             rest = None if self.source.is_far else Rest.of(self.path, file)
         return found.shares(self.quick.nbytes), rest
 
-    def bytes_of(self, asked: Asked) -> dict[str, Any]:
+    def bytes_of(self, query: Query) -> dict[str, Any]:
         """Say how much of each equal part of the file is a dataset's data, others', metadata."""
-        _, one, _ = self._object(asked)
+        _, one, _ = self._object(query)
         nbytes = self.quick.nbytes
         with self._slow, self.source.dataset(one.path) as dataset:
             own = Spans.of(dataset).shares(nbytes)
@@ -296,9 +293,9 @@ class Session:
                 known[name] = getattr(rest, name)
         return {name: np.round(one, 5).tolist() for name, one in shares.items()} | known
 
-    def chunk(self, asked: Asked) -> Mapping[str, Any]:
+    def chunk(self, query: Query) -> Mapping[str, Any]:
         """Say where one chunk lies."""
-        found, index = self._map(asked), _integers(asked, "index")
+        found, index = self._map(query), _integers(query, "index")
         if len(index) != len(found.grid) or any(
             not 0 <= i < n for i, n in zip(index, found.grid, strict=True)
         ):
@@ -307,9 +304,9 @@ class Session:
 
     # --- costs ----------------------------------------------------------------------------
 
-    def costs_of(self, asked: Asked) -> Costs:
+    def costs_of(self, query: Query) -> Costs:
         """Give what knows the costs of a dataset's reads."""
-        number, one, facts = self._object(asked)
+        number, one, facts = self._object(query)
         if not facts.is_placed:
             raise UsageError(f"a dataset that is {facts.layout} or empty has no chunks to compare")
         with self._lock:
@@ -317,34 +314,34 @@ class Session:
                 self._costs[number] = Costs(self.source, one.path, facts)
             return self._costs[number]
 
-    def costs(self, asked: Asked) -> dict[str, Any]:
+    def costs(self, query: Query) -> dict[str, Any]:
         """Say what reads cost now, and in the layout and with the cache that are tried."""
-        found = self.costs_of(asked)
-        return found.answer(asked.get("read", ()), _tried(asked))
+        found = self.costs_of(query)
+        return found.answer(query.get("read", ()), _tried(query))
 
-    def measure(self, asked: Asked) -> dict[str, Any]:
+    def measure(self, query: Query) -> dict[str, Any]:
         """Measure the machine and a sample of a dataset, so that there are seconds."""
-        found = self.costs_of(asked)
+        found = self.costs_of(query)
         found.measure()
         return {"obstacle": found.obstacle}
 
-    def film(self, asked: Asked) -> dict[str, Any]:
+    def film(self, query: Query) -> dict[str, Any]:
         """Play the first read pattern through the chunk cache, or what a program read."""
-        found = self.costs_of(asked)
-        text = _text(asked, "read")
+        found = self.costs_of(query)
+        text = _text(query, "read")
         if text:
             walk = found.read(text)[0].walk(found.shape)
             reads = (walk[number] for number in range(walk.operations))
-            return film(reads, walk.operations, found, found.setting(_tried(asked)))
+            return film(reads, walk.operations, found, found.setting(_tried(query)))
         if self.trace is None:
             raise UsageError("there is no trace: chunkwise view TRACE.json")
-        return self.trace.film(found, found.setting(_tried(asked)))
+        return self.trace.film(found, found.setting(_tried(query)))
 
-    def picture(self, asked: Asked) -> dict[str, Any]:
+    def picture(self, query: Query) -> dict[str, Any]:
         """Read some values of a plane, in a process of its own."""
-        _, one, facts = self._object(asked)
+        _, one, facts = self._object(query)
         rank = len(facts.shape or ())
-        at, shown = _integers(asked, "at"), _integers(asked, "shown")
+        at, shown = _integers(query, "at"), _integers(query, "shown")
         if not facts.is_placed or len(at) != rank or len(shown) != 2:
             raise UsageError("there is no such plane")
         if not (-1 <= shown[0] < rank and 0 <= shown[1] < rank and shown[0] != shown[1]):
@@ -358,13 +355,13 @@ class Session:
 
     # --- work ---------------------------------------------------------------------------------
 
-    def begin(self, asked: Asked) -> dict[str, Any]:
+    def begin(self, query: Query) -> dict[str, Any]:
         """Begin to measure, to look for the best layout, or to write a file; one at a time."""
         if self.source.is_far:
             raise UsageError("this file is far away: download it first")
-        found, tried, reads = self.costs_of(asked), _tried(asked), tuple(asked.get("read", ()))
+        found, tried, reads = self.costs_of(query), _tried(query), tuple(query.get("read", ()))
         then = found.setting(tried)
-        what, whom = _text(asked, "work"), tried.reader or None
+        what, whom = _text(query, "work"), tried.reader or None
         if what == "best":
             given: tuple[Any, ...] = (found.path, reads, whom)
         elif what == "bench":
@@ -372,7 +369,7 @@ class Session:
         elif what == "write":
             said = found.written(tried, then)
             assert said is not None
-            out = _text(asked, "out")
+            out = _text(query, "out")
             if not out.strip():
                 raise UsageError("name the new file")
             if os.path.lexists(out):
@@ -390,24 +387,24 @@ class Session:
             self._work.begin(self.path, *given)
             return self._work.state()
 
-    def cancel(self, _: Asked) -> dict[str, Any]:
+    def cancel(self, _: Query) -> dict[str, Any]:
         """End the work that is running."""
         if self._work is not None:
             self._work.cancel()
         return self.work({})
 
-    def work(self, _: Asked) -> dict[str, Any]:
+    def work(self, _: Query) -> dict[str, Any]:
         """Say how far the work is."""
         return {} if self._work is None else self._work.state()
 
     @property
-    def deeds(self) -> Mapping[str, Callable[[Asked], Any]]:
+    def deeds(self) -> Mapping[str, Callable[[Query], Any]]:
         """What a button may do, by name."""
         return {"begin": self.begin, "cancel": self.cancel}
 
     @property
-    def answers(self) -> Mapping[str, Callable[[Asked], Any]]:
-        """What can be asked, by name."""
+    def answers(self) -> Mapping[str, Callable[[Query], Any]]:
+        """What the page may request, by name."""
         return {
             "facts": self.facts,
             "dataset": self.dataset_facts,
@@ -423,13 +420,13 @@ class Session:
         }
 
 
-def _when_asked(waiting: int, asking: int, path: str) -> Looked:
+def _when_requested(waiting: int, asking: int, path: str) -> Looked:
     """Look at a file with a sample of its data, once a pipe says so."""
     if system.FORKS:
         # If this process held it too, it would wait for ever when the other has ended.
         os.close(asking)
     if not os.read(waiting, 1):
-        raise UsageError("nobody wants to know")
+        raise UsageError("the page did not request it")
     return look(path, sample=True, metadata=True)
 
 
@@ -439,10 +436,6 @@ def usual_reads(shape: Sequence[int]) -> list[str]:
     if len(axes) < 2:
         return ["all", "random:1000"]
     return [*(f"line:{axis}" for axis in axes), f"plane:{axes[0]}"]
-
-
-def _logical_nbytes(one: ObjectFacts) -> int:
-    return (one.dataset and one.dataset.logical_nbytes) or 0
 
 
 def _row(one: ObjectFacts) -> dict[str, Any]:
@@ -480,27 +473,27 @@ def _finding(one: Finding, numbers: Mapping[str, int], *, remedies: bool = True)
     }
 
 
-def _tried(asked: Asked) -> Tried:
-    cache = _integers(asked, "cache")
+def _tried(query: Query) -> Tried:
+    cache = _integers(query, "cache")
     if len(cache) > 1 or min(cache, default=0) < 0:
         raise UsageError("cache: one number of bytes")
-    return Tried(*(_text(asked, name) for name in ("chunk", "filters", "cache", "reader")))
+    return Tried(*(_text(query, name) for name in ("chunk", "filters", "cache", "reader")))
 
 
-def _text(asked: Asked, name: str) -> str:
-    return next(iter(asked.get(name, ())), "")
+def _text(query: Query, name: str) -> str:
+    return next(iter(query.get(name, ())), "")
 
 
-def _integers(asked: Asked, name: str) -> tuple[int, ...]:
-    text = _text(asked, name)
+def _integers(query: Query, name: str) -> tuple[int, ...]:
+    text = _text(query, name)
     try:
         return tuple(map(int, text.split(","))) if text else ()
     except ValueError:
         raise UsageError(f"{name}: numbers with commas between them") from None
 
 
-def _integer(asked: Asked, name: str) -> int:
-    found = _integers(asked, name)
+def _integer(query: Query, name: str) -> int:
+    found = _integers(query, name)
     if len(found) != 1:
         raise UsageError(f"{name}: one number")
     return found[0]

@@ -1,7 +1,4 @@
-"""What takes long beside the page, and what does it do?  Each runs in a process of its own.
-
-It decodes files that nobody vouches for, measures, or writes.
-"""
+"""What takes long beside the page?  Each work runs in a process of its own."""
 
 from __future__ import annotations
 
@@ -92,8 +89,8 @@ def write(
         say(Step(f"{moment.phase} {moment.path}: {share:.0%}"))
 
     if chunk is None and filters is None:
-        tell = lambda text: say(Step(text))  # noqa: E731
-        fixed = fix(file, out, seconds=_MEASURE_S, tell=tell, progress=watch)
+        step = lambda text: say(Step(text))  # noqa: E731
+        fixed = fix(file, out, seconds=_MEASURE_S, tell=step, progress=watch)
         return list(fixing.lines(fixed))
     done = repack(
         file,
@@ -119,7 +116,7 @@ def _work(
     )  # fmt: skip
 
 
-# What can be asked for, and after how many seconds it is ended; None for never.
+# The works, and after how many seconds it is ended; None for never.
 WORKS: Final[dict[str, tuple[Callable[..., Any], float | None]]] = {
     "picture": (picture, 60),
     "sample": (sample, 180),

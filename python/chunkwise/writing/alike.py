@@ -1,9 +1,4 @@
-"""Which new datasets are small, and like one that was made before?
-
-Programs make many small datasets of one kind.  The first one's type, shape
-and properties are kept, and libhdf5 makes and writes the others at once.  For so few bytes that is
-faster than preparing a writer.
-"""
+"""Which new datasets are small, and like one that was made before, so that libhdf5 is fastest?"""
 
 from __future__ import annotations
 

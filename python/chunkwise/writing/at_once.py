@@ -1,9 +1,7 @@
 """Which chunks of an assignment to h5py's own datasets are encoded here, and which by h5py?
 
-The chunks that one assignment covers completely are encoded on all threads and put into the file
-before it returns; h5py writes everything else as usual.  Of steps, each a part of its chunks, the
-last one has them encoded here (`steps`).  Nothing waits: the next look at the file, with any of
-h5py's functions, finds what h5py would have written.
+Chunks that one assignment covers completely are encoded on all threads and put into the file
+before it returns; h5py writes everything else.  Nothing waits.  For steps see `steps`.
 """
 
 from __future__ import annotations
@@ -40,8 +38,7 @@ Write = Callable[[h5py.Dataset, Any, Any], None]
 
 # What libhdf5 encodes in the time that it takes to look what a write covers, and to begin.
 SMALLEST_NBYTES = 128 << 10
-# The same where all filters are fast: then several chunks are needed, too, as one alone is encoded
-# no faster than by libhdf5.
+# With fast filters, several chunks are needed: one alone is no faster than by libhdf5.
 SMALLEST_FAST_NBYTES = 1 << 20
 _FAST: Final = frozenset(
     {h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32, h5z.FILTER_NBIT, h5z.FILTER_LZF}
@@ -93,8 +90,7 @@ class WriteTarget:
 
     def is_rewrite(self, part: Box) -> bool:
         """Whether the same part was written a short while ago."""
-        # libhdf5 encodes a chunk when it leaves its cache, however often it was written until
-        # then.
+        # libhdf5 encodes a chunk when it leaves its cache, however often it was written.
         known = part in self.recent
         self.recent[part] = None
         self.recent.move_to_end(part)
@@ -105,8 +101,7 @@ class WriteTarget:
 
 _NO_FILTERS: Final = WriteTarget(None, _UNFILTERED, np.dtype("V1"))
 
-# What was learnt of datasets, which matters for speed alone: another dataset may have the address
-# by now.
+# What was learnt of datasets, for speed alone: addresses may be reused.
 _learnt: OrderedDict[Address, _native.WholeChunks] = OrderedDict()
 
 

@@ -1,8 +1,7 @@
 """How is a dataset created: with which type, shape, chunks and filters, and is that possible?
 
-What is known to be impossible is refused before libhdf5 is called, because its refusal names no
-argument.  A filter that may not take the type is first tried in memory, because libhdf5
-would leave it out without a message.
+libhdf5's refusal names no argument, and it leaves out a filter that does not take the type: both
+are checked first.
 """
 
 from __future__ import annotations
@@ -63,8 +62,7 @@ class Created:
 
     dataset: h5py.Dataset  # As h5py has it
     effort: Effort  # For encoding its chunks
-    # Still to be written, of the dataset's shape; None if there is none, or h5py has written
-    # it, as it does what is not plain bytes.
+    # Still to be written, of the dataset's shape; None if h5py has written it.
     data: npt.NDArray[Any] | None
 
 
@@ -135,8 +133,7 @@ def _data(request: Request, where: str) -> tuple[Any, bool]:
             stored = array.dtype
         else:
             stored = _kind(request, data, where).dtype
-            # Integers beyond 64 bits with a sign are floats to NumPy without a type.  And to
-            # half precision libhdf5 before 2.0 rounds some numbers up to half of what they are.
+            # To NumPy, large integers are floats; libhdf5 before 2.0 rounds wrongly to `f2`.
             is_half = (stored.base.kind, stored.base.itemsize) == ("f", 2)
             as_it_is = isinstance(data, np.ndarray) and not is_half
             array = np.asarray(data, None if as_it_is else stored.base)

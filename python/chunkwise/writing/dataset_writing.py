@@ -1,8 +1,6 @@
 """How is a dataset written: in chunks that are encoded here, or through h5py?
 
-Partly covered chunks are merged in memory, and are in the file after a flush.  One `Writing`
-belongs to a dataset of an open file, for all its users, so that nobody reads or writes without
-the pending data.
+One `Writing` belongs to a dataset of an open file, for all its users, with its pending data.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Which writes does libhdf5 do as fast as chunkwise could?
 
-Without filters there is nothing to encode, a small dataset is encoded before a writer is
-ready, and a single chunk that is deflated leaves nothing to share or to try.  Such writes go
-unchanged to libhdf5 at once, unless it may leave filters out: it loses chunks then.  All
-others, and those that need a conversion or a second look, go to `dataset_writing.py`.  It
-merges parts of chunks, which libhdf5 would read and write again and again if its cache does
-not hold them.
+Unfiltered data, small datasets, and a single deflated chunk go to libhdf5 at once, unless it may
+leave filters out: it loses chunks then.  Others go to `dataset_writing.py`.  It merges parts of
+chunks, which libhdf5 would read and write again and again if its cache does not hold them.
 """
 
 from __future__ import annotations
@@ -76,11 +73,9 @@ class StoredDataset:
     is_filtered: bool
     cache_nbytes: int  # Which libhdf5 has for its chunks
     has_unfiltered_edges: bool
-    # Whether its last chunk holds only the elements that exist.  libhdf5 makes its buffer as
-    # short, and writes beyond it (`tests/upstream/short_chunk.c`).
+    # Whether the last chunk is short: libhdf5 writes beyond it (`tests/upstream/short_chunk.c`).
     has_short_edge: bool = False
-    # Whether libhdf5 leaves out filters that shrink nothing.  It then may keep the mask of the
-    # chunk that was there before (`tests/upstream/filter_mask_kept.c`).
+    # Whether libhdf5 leaves out filters, with an old mask (`tests/upstream/filter_mask_kept.c`).
     leaves_out: bool = False
     # Whether it is one chunk that libhdf5 deflates as fast, and that its cache holds.
     is_one_chunk: bool = False
@@ -172,8 +167,7 @@ def assigned(
 
 def is_held(dataset: h5py.Dataset) -> bool:
     """Whether libhdf5 is to write a dataset until the next flush, however it has grown."""
-    # Its cache holds chunks that replace flushed ones.  If another wrote next, they would have to
-    # go to the file before that flush (`docs/writing.md`).
+    # Its cached chunks would have to be in the file before another writes (`docs/writing.md`).
     with phil:
         stored = stored_of(dataset)
         return stored is not None and _held(dataset, stored, dataset.shape)

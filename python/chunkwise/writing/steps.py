@@ -1,9 +1,7 @@
 """Which chunks have several assignments made whole, one step after another, and who encodes them?
 
-libhdf5 gathers steps in its own chunk cache, in which every look at the dataset finds them.  The
-step that makes chunks whole has them read from there, encoded on all threads and put into the
-file, which drops them from that cache before libhdf5 encodes them.  So nothing waits here: what
-is written is libhdf5's at once, as all else that h5py writes.
+libhdf5 gathers steps in its chunk cache.  The step that completes chunks has them read from there,
+encoded on all threads and put into the file, before libhdf5 encodes them.  Nothing waits here.
 """
 
 from __future__ import annotations
@@ -82,8 +80,7 @@ def encode(
 
 def _drop(dataset: h5py.Dataset, chunk: tuple[int, ...], part: Box) -> None:
     """Let libhdf5's cache forget chunks that it would encode to give their size."""
-    # It drops what is replaced in the file, here by one byte for a moment.  Should nothing else
-    # come there, such a chunk can be written whole; not one at the edge, which stays in the cache.
+    # It drops what is replaced in the file.  A whole chunk may take that place later.
     origins = itertools.product(
         *(range(*ends, side) for ends, side in zip(part, chunk, strict=True))
     )

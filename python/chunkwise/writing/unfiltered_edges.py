@@ -1,8 +1,7 @@
 """How does libhdf5 resize a dataset whose chunks at the edge are stored without filters?
 
-With ``H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS``, `H5Dset_extent` filters chunks that are no longer at
-the edge, and stores them again.  It fails if no chunk was ever written, and loses chunks
-whose filter is then left out.  This module prevents both before it is called.
+`H5Dset_extent` then filters chunks that leave the edge.  It fails if no chunk was ever written,
+and loses chunks whose filter is left out.  This module prevents both.
 """
 
 from __future__ import annotations

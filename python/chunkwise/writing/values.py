@@ -1,7 +1,4 @@
-"""Which elements does ``d[index] = value`` mean, and how are they stored?
-
-None means that h5py does the work: its own conversions, indices and broadcasting.
-"""
+"""Which elements does ``d[index] = value`` mean, and how are they stored?  None: h5py does it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What is known of a group of a netCDF-4 file: its dimensions, variables and attributes?
-
-`native.py` reads it from the file's bytes, `through_h5netcdf.py` by h5netcdf; both say the same.
-"""
+"""What is known of a group of a netCDF-4 file: its dimensions, variables and attributes?"""
 
 from __future__ import annotations
 

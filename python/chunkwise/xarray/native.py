@@ -1,7 +1,6 @@
 """What is a group of a netCDF-4 file, as the file's own bytes say?
 
-It uses neither libhdf5 nor h5netcdf.  What neither netCDF-C nor h5netcdf usually writes raises
-`LeftToH5netcdfError`, and h5netcdf says what it means.
+What netCDF-C and h5netcdf do not usually write raises `LeftToH5netcdfError`: h5netcdf reads it.
 """
 
 from __future__ import annotations

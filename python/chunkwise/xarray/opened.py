@@ -1,8 +1,4 @@
-"""How do arrays of xarray keep their file, in every process?
-
-Each process opens it once, at its first read, and opens it again after it
-was closed.  This module closes nothing to make room for others: `chunkwise.handles.handle` does.
-"""
+"""How do arrays of xarray keep their file open, in every process?"""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""How does xarray write a dataset, without the data of Dask arrays?
-
-xarray itself makes the file, with one of its stores: dimensions, attributes, variables, and all
-data in memory.  It gives the contents of Dask arrays, encoded for netCDF, to an object that only
-keeps them.
-"""
+"""How does xarray write a dataset with one of its stores, without the data of Dask arrays?"""
 
 from __future__ import annotations
 

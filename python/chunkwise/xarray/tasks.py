@@ -1,8 +1,7 @@
 """Does Dask read chunk by chunk what would be faster in larger blocks?
 
-``chunks={}`` makes a block, and so a task, of each stored chunk.  A task costs Dask as much as
-decoding a few megabytes.  xarray could be given larger "preferred chunks", but would then call
-any smaller block that somebody asks for one that divides the stored chunks, which is not so.
+A task costs Dask as much as decoding a few megabytes.  With larger "preferred chunks", xarray
+would wrongly say of smaller blocks that they divide the stored chunks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What is a group of a netCDF-4 file, as h5netcdf says?
-
-Each answer is kept, because it may take many calls of libhdf5.
-"""
+"""What is a group of a netCDF-4 file, as h5netcdf says?  Answers, which are costly, are kept."""
 
 from __future__ import annotations
 

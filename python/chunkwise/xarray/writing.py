@@ -1,8 +1,4 @@
-"""How is an xarray dataset of Dask arrays written to a netCDF-4 file?
-
-xarray makes the file, complete except for the chunks of Dask arrays (``skeleton.py``).  The
-workers encode and write these, like arrays in ``chunkwise.dask``.
-"""
+"""How is an xarray dataset of Dask arrays written to a netCDF-4 file?"""
 
 from __future__ import annotations
 
@@ -156,8 +152,7 @@ def _write_later(
             made = root.get(NOT_ITS_COORDINATE + name)
             made = root[name] if made is None else made
             if made.shape != array.shape:
-                # netCDF-C leaves the length of an unlimited dimension without a coordinate at 0,
-                # and takes it from variables.
+                # netCDF-C stores no length of an unlimited dimension without a coordinate.
                 made.resize(array.shape)
             if array.dtype != made.dtype and not array.dtype.kind == made.dtype.kind == "S":
                 # As the library would do with which xarray writes.

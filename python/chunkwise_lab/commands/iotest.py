@@ -23,7 +23,7 @@ from chunkwise_lab.studies.iotest.run import walk
 from chunkwise_lab.studies.iotest.settings import DRIVERS, SCALINGS, Settings
 from chunkwise_lab.studies.iotest.world import world
 
-# Options of the paper's questions, too: all others tell a walk from them.
+# Options of the paper's questions, too: any other option means a walk.
 _SHARED: Final = {"--only", "--ranks", "--repeat", "--json"}
 # As in hdf5-iotest's example of a small machine.
 _QUICK: Final = {"steps": 2, "arrays": 4, "rows": 32, "columns": 128}

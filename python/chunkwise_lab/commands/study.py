@@ -119,7 +119,7 @@ class Studies(click.Command):
     "--undecided",
     type=COUNT,
     metavar="COUNT",
-    help="Afterwards repeat what decides the claims that cannot be told, or only just, up to "
+    help="Afterwards repeat what decides the undecided claims, and nearly undecided ones, up to "
     "COUNT times.  "
     f"[default: {OFTEN} at the quick scale without --repeat]",
 )

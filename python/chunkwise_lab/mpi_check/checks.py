@@ -1,8 +1,7 @@
 """What is known to fail, hang or crawl in a parallel program, by its settings?
 
-Each check looks at one known fault of parallel HDF5, of MPI or of a file system, and
-yields a finding with its evidence, its source and its remedy.  If a setting is not known
-(None), the finding is a note: it depends on the program.  Nothing here opens a file or asks MPI.
+A check looks at one known fault of parallel HDF5, of MPI or of a file system.  If a setting is
+not known (None), its finding is a note.  Nothing here opens a file or calls MPI.
 """
 
 from __future__ import annotations
@@ -24,8 +23,7 @@ class Finding:
     """One thing that is known against what a program is going to do."""
 
     code: str  # Stable, such as ``independent-filtered``; docs/mpi.md explains each
-    # ``error``: it fails, hangs or spoils data; ``warning``: it takes a multiple of the time;
-    # ``note``: it depends on what the program does.
+    # ``error``: fails or spoils data; ``warning``: much slower; ``note``: it depends.
     severity: Severity
     summary: str  # What happens
     evidence: str  # Which settings show it, with their values

@@ -1,8 +1,6 @@
 """Which MPI, HDF5 and machine do the ranks of this program have?
 
-A library's own answer counts, not what was installed: it is loaded, and says what it is.  That
-happens in a separate process, because libraries of different builds may end the process
-that loads both.  So such libraries are named here, and do no harm.
+A library is loaded and reports what it is, in a separate process: two builds in one may end it.
 """
 
 from __future__ import annotations
@@ -256,7 +254,7 @@ def launcher() -> str:
 
 
 def srun_tasks() -> int:
-    """Count the tasks that srun started without telling them of each other; 0 if it did not."""
+    """Count the tasks that srun started without connecting them by MPI; 0 if it did not."""
     if under_mpi() or "SLURM_STEP_ID" not in os.environ:
         return 0
     text = os.environ.get("SLURM_STEP_NUM_TASKS", "")

@@ -1,8 +1,7 @@
 """What do measured runs say about a machine, and how sure is that?
 
-Only arithmetic.  Each number is fitted to the phase that shows it, by relative errors, so a run of
-a second counts as much as one of an hour.  The interval of a number says how much runs varied.  It
-does not say that ten thousand ranks behave as four did.
+Each number is fitted to the phase that shows it, by relative errors.  Its interval says how much
+runs varied, not that ten thousand ranks behave as four did.
 """
 
 from __future__ import annotations
@@ -38,8 +37,7 @@ class Run:
     """A job that was measured."""
 
     job: Job  # What was done
-    # Seconds of each phase on the rank that took longest; phases that are not there were not
-    # measured.  `OTHER` is what belongs to none: opening, laying out, closing.
+    # Seconds of each measured phase on the slowest rank; `OTHER` belongs to none.
     phases: Mapping[str, float]
     elapsed_s: float | None = None  # Seconds of all
     storage: str = ""  # Names the file system: those of different ones are not compared
@@ -66,11 +64,7 @@ class Calibration:
     most_ranks: int = 0  # The most ranks of a run
 
     def predict(self, job: Job) -> tuple[Prediction, float, float]:
-        """Predict a job, and between which times nine of ten runs are expected.
-
-        The interval counts how runs scattered and nothing else: not that far more ranks behave
-        otherwise.
-        """
+        """Predict a job, and between which times nine of ten runs are expected."""
         found = predict(self.machine, job)
         low = predict(self._shifted(-1), job).elapsed_s
         high = predict(self._shifted(1), job).elapsed_s
@@ -159,10 +153,7 @@ _T: Final = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81)
 
 
 def _estimates(*groups: Sequence[float]) -> list[Estimate]:
-    """Each group's geometric mean, and the interval of a further value of it.
-
-    All are taken to scatter alike: two values alone show little of how they scatter.
-    """
+    """Each group's geometric mean, and the interval of a further value; all scatter alike."""
     logs = [[math.log(value) for value in group] for group in groups]
     freedom = sum(map(len, logs)) - len(logs)
     squares = sum((value - fmean(group)) ** 2 for group in logs for value in group)
@@ -187,11 +178,7 @@ _FLOOR: Final = 1e-6
 
 
 def _storage(runs: Sequence[Run]) -> dict[str, Estimate]:
-    """Fit a rank's rate of writing, and the limit of a node.
-
-    Up to some number of ranks each writes at its own rate; beyond, all share one.  That number
-    is tried, and the one that fits best is taken.
-    """
+    """Fit a rank's rate of writing, and the limit of a node beyond some number of ranks."""
     rates = [
         (min(run.job.n_ranks, run.job.n_chunks) / run.job.nodes, bytes_ / seconds / run.job.nodes)
         for run in runs

@@ -1,8 +1,8 @@
 """How long does a parallel write take on N ranks, and what is its limit?
 
-Ranks read and encode chunks, and send their sizes, a batch at a time, to one process, which enters
-them in the chunk index and answers where they lie; each rank writes its own bytes; then all is
-read again.  A phase takes as long as its slowest part:
+Ranks read and encode chunks, and send their sizes in batches to one process, which answers where
+they lie; each rank writes its own bytes; then all is read again.  A phase takes as long as its
+slowest part:
 
 =========  ===================================================================
 read       stored bytes of the source / what ranks, or the storage, deliver
@@ -12,9 +12,6 @@ allocate   chunks x time of one: one process does it
 write      stored bytes / what ranks, or the storage, take
 verify     bytes / (cores x rate of one), and not faster than they are read
 =========  ===================================================================
-
-Only arithmetic: nothing here measures, reads or prints.  What the model leaves out is said in
-docs/mpi.md: networks that many ranks share, stragglers, servers of metadata.
 """
 
 from __future__ import annotations
@@ -45,8 +42,7 @@ class Machine:
 
     encode_rate: float = 150e6  # Decoded bytes that a core reads from memory, encodes and keeps
     verify_rate: float = 500e6  # Decoded bytes that a core decodes and compares
-    # Stored bytes that one rank, all ranks of a node, and all ranks together read or write at
-    # most.
+    # Stored bytes that a rank, a node's ranks, and all ranks read or write at most.
     rank_rate: float = 1e9
     node_rate: float = 2e9
     storage_rate: float = 100e9
@@ -177,10 +173,7 @@ def together(phases: Mapping[str, float], overlap: float) -> float:
 
 
 def ranks_of_one_index(machine: Machine, job: Job) -> float:
-    """Return how many ranks encode as fast as the index writer enters chunks.
-
-    With more ranks the index is the limit, unless the storage is one before.
-    """
+    """Return how many ranks encode as fast as the index writer enters chunks."""
     return rate_of_index(machine, job) / machine.encode_rate
 
 

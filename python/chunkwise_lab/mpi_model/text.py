@@ -84,7 +84,7 @@ def _how(fitted: Calibration, name: str) -> str:
         return f"at least: never the limit ({counted(one.n_runs, 'run')})"
     spread = f", within {one.factor:.2f} times" if one.factor > 1.005 else ""
     if one.factor > _UNTOLD:
-        spread = ", which do not tell it"
+        spread = ", which do not show it"
     return f"{counted(one.n_runs, 'run')}{spread}"
 
 

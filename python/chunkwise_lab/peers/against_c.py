@@ -1,8 +1,4 @@
-"""Are the `libhdf5` figures of `chunkwise bench` those of a plain C program?
-
-`walk.c` does in C what bench's reader does from Rust, and shares no code with it.  Both read the
-same blocks through the same libhdf5, each run in a process of its own.
-"""
+"""Are the `libhdf5` figures of `chunkwise bench` those of a plain C program (`walk.c`)?"""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Which unions of hyperslabs does paper 003 read?
-
-Each dimension is cut at random planes; each cell between them is selected with a
-probability of one half.
-"""
+"""Which unions of hyperslabs does paper 003 read?  Half of the cells between random planes."""
 
 from __future__ import annotations
 

@@ -282,8 +282,8 @@ def run(
             on = Machine(bandwidth, loopback if threads in HERE else line or loopback)
             simulated = simulate(work, threads, chunk_s)
             found = estimate(work, opening_s, chunk_s, simulated, on)
-            told_of = {"memory": on.memory, "busy": simulated.busy}
-            estimates[str(threads)] = {**asdict(found), **told_of}
+            conditions = {"memory": on.memory, "busy": simulated.busy}
+            estimates[str(threads)] = {**asdict(found), **conditions}
         details.append(
             {**asdict(work), "moved_nbytes": work.moved_nbytes, "chunk_s": chunk_s}
             | {"opening_s": opening_s, "measured": real, "estimates": estimates}

@@ -1,8 +1,4 @@
-"""How do libhdf5 and the engine do in compiled loops, with no Python inside?
-
-The loops of ``chunkwise bench``: a fresh dataset for each sample, so that nothing is cached
-and the chunk index is loaded within the first read.
-"""
+"""How do libhdf5 and the engine do in compiled loops, with no Python inside?"""
 
 from __future__ import annotations
 

@@ -165,8 +165,7 @@ def held_open(reader: str, folder: str, dataset: str) -> Task:
         raise CannotReadError(f"this process may have {most:,} descriptors: too few")
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
-    # Never closed: with thousands open, H5Fclose looks through all of them each time, and the
-    # end of the process closes them anyway.
+    # Never closed: with thousands open, H5Fclose looks through all of them each time.
     held: list[Any] = []
 
     def measure() -> Sample:

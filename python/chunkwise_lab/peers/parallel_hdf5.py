@@ -1,14 +1,9 @@
 """How fast do ranks write compressed data together: chunkwise, and parallel HDF5's own way?
 
-The pattern is hdf5-iotest's: steps x arrays x tiles of doubles over ranks, of rank 4, in chunks
-of 1 x arrays x rows x columns, shuffle and deflate 1, collective.  It is written in two ways:
-array by array, as hdf5-iotest does, so that each write covers 1/arrays of a chunk; and a step at
-a time, whole chunks.  Times are of the slowest rank, from before the file is made until it is
-closed.  Time of all processors says more where others use the machine, but counts ranks that
-wait in MPI as if they worked: compare it at 1 rank.
-
-Parallel HDF5 needs an h5py that was built with it (`make mpi`); ours runs with the Python that
-runs this, and ordinary wheels.
+The pattern is hdf5-iotest's, collective, shuffle and deflate 1: array by array, so that each write
+covers 1/arrays of a chunk, or a step at a time.  Times are of the slowest rank, from before the
+file is made until it is closed.  Processor time counts ranks that wait in MPI as if they worked:
+compare it at 1 rank.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Who reads data, besides chunkwise, and by which calls?
 
-Each reads a selection in its own best way (see `picks`), from a file that it has open and
-a dataset that it has not yet read from, so that loading the chunk index is part of the
-reading, as it is for a user.
+Each reads in its own best way (see `picks`), from a dataset that it has not yet read from.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """In which order do the readers of a comparison read?
 
-Each in a process of its own, all of them waiting while one reads; in turns (A B C, B C A,
-...), so that a machine that slows down slows all.  One that takes long reads less often,
-but three times at least.
+Each in a process of its own, in turns (A B C, B C A, ...); a slow one less often, at least thrice.
 """
 
 from __future__ import annotations

@@ -17,8 +17,7 @@ class Reader:
     """One of those that are compared: a process of its own."""
 
     name: str  # As in the table
-    # ``module:function`` below `chunkwise_lab.peers`, which prepares it (see `worker`); or
-    # ``limits``, the compiled program.
+    # ``module:function`` below `chunkwise_lab.peers`; or ``limits``, the compiled program.
     task: str
     # Plain JSON values for that function; for ``limits`` the key ``argv``.
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -32,8 +31,7 @@ class Reader:
 class Goal:
     """What chunkwise's figure has to be."""
 
-    # How many times as fast as `against` at least; without it, the most that the figure may be
-    # (seconds or bytes)
+    # How many times as fast as `against` at least; without it, the largest figure allowed.
     value: float
     against: str | None = None  # The reader that is compared with
     by: str = SUBJECT  # The reader that has to be so fast

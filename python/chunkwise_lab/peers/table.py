@@ -1,7 +1,4 @@
-"""How is what was measured shown, on a terminal and in docs/benchmarks.md?
-
-Both are drawn from the JSON, so that a table can be drawn again without measuring again.
-"""
+"""How is what was measured shown, on a terminal and in docs/benchmarks.md?"""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """What does a worker run, and what does that give?
 
-A task is a generator function that yields one callable; each call of it is one sample, with
-a clock of its own around the reading alone.
+A task is a generator function that yields one callable; each call of it is one sample.
 """
 
 from __future__ import annotations

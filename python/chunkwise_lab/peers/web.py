@@ -1,7 +1,6 @@
 """Serve one file by HTTP on loopback, each answer after a while, over a line of some bandwidth.
 
-``python web.py FILE SECONDS BYTES_PER_S`` (0: of any) says its port, and ends with its standard
-input.
+``python web.py FILE SECONDS BYTES_PER_S`` (0: no limit) prints its port, and ends with its stdin.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """How does one reader measure, alone in its process?
 
-``python -m chunkwise_lab.peers.worker TASK ARGUMENTS`` prepares the task (imports, files), says
-``{"ready": {}}``, ``{"skipped": why}`` or ``{"failed": why}``, and answers each line on standard
-input with one sample, ``{"value": seconds, "checksums": {"everything": crc}}``.  Meanwhile it
-waits, so that readers take turns.
+``python -m chunkwise_lab.peers.worker TASK ARGUMENTS`` prepares the task, says ``{"ready": {}}``,
+``{"skipped": why}`` or ``{"failed": why}``, and answers each line on standard input with one
+sample, ``{"value": seconds, "checksums": {"everything": crc}}``.
 """
 
 from __future__ import annotations

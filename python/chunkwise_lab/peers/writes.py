@@ -1,8 +1,4 @@
-"""How long does it take to write an array into a new file, until storage has it?
-
-As paper 000 writes: hyperslabs of a few lines one after another, each of which fills a part
-of some chunks.
-"""
+"""How long does it take to write an array into a new file, until it is on storage?"""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Do commands end with their budgets, and what does a plan cost beside a look at the file?
-
-Each command runs as a user types it, in a process of its own.  `inspect` and `fix --dry-run` begin
-without what earlier runs have kept.  For `advise` the machine is measured before.
-"""
+"""Do commands end within their budgets, and what does a plan cost beside a look at the file?"""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""On which data, for which patterns and readers is advice tried?
-
-Each case is a dataset of some tens of megabytes, generated, in a layout that somebody chose for
-another purpose, and what is read of it.
-"""
+"""On which data, for which patterns and readers is advice tried?"""
 
 from __future__ import annotations
 
@@ -90,10 +86,7 @@ def cases() -> Iterator[Case]:
 
 
 def drawn(seed: int, number: int = 40) -> Iterator[Case]:
-    """Draw cases: 24 to 90 MB in two to four dimensions, and one to three patterns, for libhdf5.
-
-    Each pattern is a plane, a line, a box, or a part of each dimension or all of it.
-    """
+    """Draw cases: 24 to 90 MB in two to four dimensions, and one to three patterns."""
     rng = random.Random(seed)
     found = 0
     while found < number:

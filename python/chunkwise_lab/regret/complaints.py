@@ -1,8 +1,7 @@
 """Is the diagnosis right about what people complained of in public, and does following it help?
 
-Each report (complaints.toml) is rebuilt small.  `inspect --access`, `trace` of a program that
-reads so, and `advise` say what is wrong; `fix --access` follows the advice, or else h5py gets the
-chunk cache that `advise` names; and both readers read before and after, in processor time.
+Each report (complaints.toml) is rebuilt small, diagnosed, fixed or given the chunk cache that
+`advise` names, and read before and after, in processor time.
 """
 
 from __future__ import annotations

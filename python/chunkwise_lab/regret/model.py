@@ -1,12 +1,8 @@
 """How far are the model's seconds from what was measured in the studies?
 
-Rates are fitted to some trials of the saved studies (`trials`), and other trials are predicted.
-Twice: to one half of all trials, drawn by their parameters; and to all studies but one, each in
-its turn.  The second is what rates come to for walks that are unlike those they were fitted to.
-
-All programs that use libhdf5 have its rates; h5py and netCDF-C add calls of their own.  What bytes
-cost that come from storage is fitted, too.  How fast filters are is what was measured around them,
-in trials of the fitted half.
+Rates are fitted to some trials of the saved studies, and other trials are predicted: to one half
+of all, drawn by their parameters; and to all studies but one, in turn, which shows walks that are
+unlike those they were fitted to.  libhdf5's rates are the same for all programs that use it.
 """
 
 from __future__ import annotations
@@ -85,11 +81,7 @@ def other_half(found: Sequence[Trial]) -> list[Predicted]:
 
 
 def other_studies(found: Sequence[Trial]) -> list[Predicted]:
-    """Predict each study by rates that are fitted to all others.
-
-    Filters have the speeds that were measured in one half of its own trials: of other data
-    nobody knows them.
-    """
+    """Predict each study by rates fitted to all others, and filter speeds of its own."""
     all_of_them: list[Predicted] = []
     for study in sorted({one.study for one in found}):
         others, mine = ([t for t in found if (t.study == study) is side] for side in (False, True))

@@ -1,9 +1,4 @@
-"""Does `fix` gain what it promised?
-
-Random files are mended, and the gains of their patterns measured before and after in turns.  What
-was promised is compared with what was measured: not whether the one file is read faster, which the
-judge of repeats says (`Gain.verdict`), but whether the model is right about how much.
-"""
+"""Does `fix` gain what it promised, on random files: is the model right about how much?"""
 
 from __future__ import annotations
 
@@ -32,8 +27,7 @@ _LEAST_S: Final = 2e-3
 class Kept:
     """One promise, and what was measured."""
 
-    # How many times as fast: by the model; by the medians; by the quickest before and the slowest
-    # after; by the slowest before and the quickest after.
+    # How many times as fast: by the model; by medians; at the least; at the most.
     promised: float
     measured: float
     lowest: float

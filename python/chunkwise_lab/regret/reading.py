@@ -1,9 +1,7 @@
 """How much processor time do the same reads take of a file before and after a change?
 
-Both files are read in turns, opened anew each time, and the shortest time counts: what other
-programs of the machine do can only add to it.  Harm is looked for: what seems slower by a
-twentieth counts, of which the judge of repeats (`chunkwise.measure.verdict`) would mostly say
-`cannot tell`.
+In turns, opened anew each time; the shortest time counts: other programs only add to it.  A file
+that seems slower by a twentieth counts as slower.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
 """How much slower is what was advised than the best layout that there is?
 
-For each case the advice is asked for, with a budget.  Of a grid of chunk shapes, those that are
-the best by the model, or by counts of chunks and bytes, are read beside what was advised, the
-present layout and what rules of thumb would take: single reads in no order, by h5py or chunkwise,
-in turns.  chunkwise has no cache then: its usual one would hold all of so small a dataset, and the
-time would be that of a few first reads.  A pattern of one read is read by processes of their own,
-as a program that reads everything does it once.  Of each layout only the chunks that these reads
-touch are written.
-Regret is the time of what was advised, or of what the rule takes without measuring, over that of
-the best which does not make the file larger than the advice may, less 1.
+Of a grid of chunk shapes, those that are best by the model, or by counts of chunks and bytes, are
+read beside the advice, the present layout and rules of thumb: single reads in no order, in turns;
+chunkwise without its cache, which would hold all of so small a dataset.  Of each layout only the
+chunks that these reads touch are written.  Regret is the time of the advice over that of the best
+which is not larger than the advice may be, less 1.
 """
 
 from __future__ import annotations
@@ -46,8 +42,7 @@ from chunkwise_lab.regret.thumbs import rules
 CLAIMED: Final = 0.15
 _LEAST_NBYTES: Final = 8 << 10
 _MOST_NBYTES: Final = 16 << 20
-# Layouts of the grid that are measured: this many of the best by the model, and by counts of
-# chunks and bytes where loading a chunk takes this many seconds.
+# Grid layouts to measure: the best by the model, and by counts at such a time for a load.
 _FINAL: Final = 3
 _LOADS_S: Final = (5e-6, 2e-5, 1e-4)
 _FILTERS: Final = "shuffle+deflate:4"
@@ -147,8 +142,7 @@ def of_file(
     opened = by_chunkwise if case.reader else by_h5py()
     made = {present: path}
     seconds = _measured(case.values(), final, work.asked, opened, path.parent, say, made)
-    # No rule of thumb is of the grid, but each is a layout that there is; a file that is larger
-    # than it may become is none.
+    # Rules of thumb are not of the grid; a file may not grow beyond its limit.
     able = [one for one in seconds if one == advice.best or problem.fits(problem.outcome(one))]
     winner = min(able, key=lambda layout: seconds[layout])
     return Regret(
@@ -295,11 +289,7 @@ def _each_s(found: Any, reads: Sequence[Index]) -> float:
 
 
 def _read_s(path: Path, opened: Callable[[Path], Any], reads: list[Index]) -> float:
-    """Return the seconds of one read, when others were made before.
-
-    chunkwise maps the file, whose pages come one by one as they are touched: all are there, as
-    after many reads.  h5py's cache would hold what is read twice.
-    """
+    """Return the seconds of one read, when others were made before: mapped pages are there."""
     if opened is by_chunkwise and len(reads) == 1:
         return min(_once_s(path, reads[0]) for _ in range(_ONCE))
     chunkwise.cache_clear()

@@ -30,9 +30,7 @@ def rules(
 def balanced(shape: Shape, itemsize: int, nbytes: int = _NBYTES) -> Shape:
     """Return chunks of which a line along the slowest dimension and a map need equally many.
 
-    Unidata's advice for three dimensions (Rew, 'Chunking Data: Choosing Shapes', 2013), for any
-    number of them: of N chunks the slowest dimension is cut into the square root of N, and the
-    others together into as many, each into the same number.
+    Unidata's advice for three dimensions (Rew, 'Chunking Data: Choosing Shapes', 2013), for any.
     """
     chunks = max(1.0, math.prod(shape) * itemsize / nbytes)
     if len(shape) == 1:

@@ -1,9 +1,4 @@
-"""What was measured in the saved studies, and what does the model count for each trial?
-
-A trial of a saved study (docs/studies) has its parameters, its seconds, and seconds of its
-filters, which were measured around the filters alone.  Repeats of a trial are one measurement,
-their median.
-"""
+"""What was measured in the saved studies, and what does the model count for each trial?"""
 
 from __future__ import annotations
 
@@ -68,8 +63,7 @@ class Trial:
     fetched_nbytes: float
     abreast: float  # Chunks that may pass filters at the same time
     filtered: Filtered | None  # What passes filters; None without
-    # Chunks that passed filters, as they were counted in the trial and by the model; decoded and
-    # encoded ones apart.
+    # Chunks that passed filters, as counted and by the model; decoded and encoded apart.
     chunks: tuple[tuple[float, float], ...]
     # Seconds, and how far repeats are from their median: of the farther half, the nearest.
     measured_s: float

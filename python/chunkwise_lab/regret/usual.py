@@ -1,9 +1,4 @@
-"""Does `fix`, without a stated pattern, make any usual read slower?
-
-Files of eight kinds, as people store them, are fixed, and what people read of them is compared
-before and after: by the model, for two chunk caches, and by the processor time of h5py and
-chunkwise.
-"""
+"""Does `fix`, without a stated pattern, make any usual read slower, in files of eight kinds?"""
 
 from __future__ import annotations
 

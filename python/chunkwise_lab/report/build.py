@@ -19,10 +19,7 @@ from chunkwise_lab.studies.results import StudyResults
 
 
 def report(paths: Sequence[str | Path]) -> Report:
-    """Make the report of studies' saved results: files, or the folders that hold them.
-
-    In the order of the papers, and of the paths where that is the same.
-    """
+    """Make the report of studies' saved results, in the order of the papers."""
     order = {name: number for number, name in enumerate(NAMES)}
     found = sorted(
         (StudyResults.read(path) for path in paths),

@@ -1,8 +1,4 @@
-"""What does a report say, before anyone has decided how it looks?
-
-Plain data: texts, charts as points at places, tables as texts.
-`studies` makes it; its writers know nothing of studies.
-"""
+"""What does a report say, before anyone has decided how it looks?"""
 
 from __future__ import annotations
 
@@ -32,8 +28,7 @@ class Series:
     """Values that belong together."""
 
     name: str
-    # Which colour, mark and dash; a published series has the colour of the measured one that it
-    # stands beside; None for the only one that stands beside none.
+    # Colour, mark and dash; a published series has the colour of the measured one beside it.
     style: int | None
     published: bool  # Whether a paper's, not measured here
     runs: tuple[tuple[Point, ...], ...]  # Points of one run are joined by a line
@@ -57,12 +52,10 @@ class Axis:
     """One axis."""
 
     title: str
-    # Whether the writer draws it logarithmically; where there are ticks, their places are
-    # logarithms already.
+    # Whether the writer draws it logarithmically; ticks are in logarithms already.
     log: bool = False
     ticks: tuple[Tick, ...] = ()  # Empty if the writer chooses
-    # Between these places nothing is to scale: words, and 0 on a logarithmic axis, stand apart
-    # from numbers.
+    # Words, and 0 on a logarithmic axis, stand apart from numbers.
     breaks: tuple[float, ...] = ()
     marks: tuple[Tick, ...] = ()  # Lines across the plot, each with its text
 

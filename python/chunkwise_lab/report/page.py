@@ -1,8 +1,4 @@
-"""How is a report written as one page that needs no other file?
-
-Style, script, plotly.js and the plots' data are inside; a content policy forbids the page to
-load anything.
-"""
+"""How is a report written as one page that needs no other file?"""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""How is each part of a report written as HTML?
-
-Every text goes through `escape`; nothing else may come from results.
-"""
+"""How is each part of a report written as HTML?  Every text from results goes through `escape`."""
 
 from __future__ import annotations
 

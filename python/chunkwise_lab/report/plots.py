@@ -1,8 +1,4 @@
-"""How is a chart drawn on the page?
-
-As plotly's own description of a figure.  The page's style sheet gives texts and lines their
-colours, so that they follow light, dark and paper.
-"""
+"""How is a chart drawn on the page?  By plotly; the style sheet gives the colours."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """Where along an axis does a value stand that is a text?
 
-Values of axes are texts: ``64KiB``, ``0.75``, ``50x50``, ``default``, ``libhdf5``.  Numbers and
-sizes stand at their value or its logarithm.  Others (words such as
-``default``; 0 on a logarithmic axis) stand to the left of these, beyond a break.
+Numbers and sizes stand at their value or its logarithm; other words to their left, beyond a break.
 """
 
 from __future__ import annotations

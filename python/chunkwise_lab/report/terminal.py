@@ -1,8 +1,4 @@
-"""What does a study print, on a terminal of 80 columns?
-
-At its end the section that a report has of it: each experiment's question, the tables that have
-room, and the verdict on each of the paper's claims; then which of its advice still holds.
-"""
+"""What does a study print at its end, on a terminal of 80 columns?"""
 
 from __future__ import annotations
 

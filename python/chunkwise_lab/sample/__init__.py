@@ -1,9 +1,6 @@
 """Which datasets can be made without downloading any, and how?
 
-`SAMPLES` lists them, `write` writes one.  Each stands for a paper's data, or for
-a common kind of file, and is generated: the project carries no foreign data.
-The same name, seed and shape always give the same values, on any machine,
-with any chunks and filters.
+The same name, seed and shape give the same values, on any machine, with any chunks and filters.
 """
 
 from chunkwise.errors import CannotWriteError

@@ -1,13 +1,9 @@
 """Where does a sample's randomness come from?
 
-From a hash of each element's index, not from a stream of random numbers.  So any
-box of an array can be made alone, in any order and on any thread, and is
-always the same.  The hash is SplitMix64's finaliser (Steele, Lea and Flood,
-"Fast splittable pseudorandom number generators", 2014).
-
-It uses only exact integer arithmetic and the five operations that IEEE 754 rounds
-correctly, no sin or exp, whose last bits differ between machines: the
-same seed makes the same bytes everywhere.
+From a hash of each element's index (SplitMix64's finaliser; Steele, Lea and Flood, "Fast
+splittable pseudorandom number generators", 2014), so that any box can be made alone.  Only exact
+integer arithmetic and the five operations that IEEE 754 rounds correctly are used: no sin or exp,
+whose last bits differ between machines.
 """
 
 from __future__ import annotations

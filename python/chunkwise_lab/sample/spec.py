@@ -57,8 +57,7 @@ class Sample:
     shape: tuple[int, ...]
     chunk: tuple[int, ...]
     filters: str  # Default pipeline, in chunkwise's grammar
-    # The generator: fills a box, broadcastable to its shape, in any type that converts to `dtype`.
-    # See `Region` for what it may depend on.
+    # Fills a box, broadcastable to its shape, in any type that converts to `dtype`; see `Region`.
     values: Callable[[Region], Values]
     fill: float | None = None  # Fill value of the datasets; None leaves HDF5's own, 0
     unlimited: bool = False  # Whether all dimensions are unlimited

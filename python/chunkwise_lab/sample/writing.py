@@ -1,9 +1,4 @@
-"""How does a sample of any size get into a file?
-
-Slab by slab, each of whole chunks: threads generate and, where the filters are
-shuffle and deflate alone, encode them; one thread writes, in order, so that the
-file does not depend on the number of threads.  Other filters are libhdf5's.
-"""
+"""How does a sample of any size get into a file?  Slab by slab, each of whole chunks, in order."""
 
 from __future__ import annotations
 
@@ -143,14 +138,12 @@ def new_file(path: str | os.PathLike[str], *, overwrite: bool) -> Iterator[h5py.
         place = NewFile.at(path, overwrite=overwrite, remedy="--force, or force=True,")
         with claimed(place, resume=False) as claim:
             os.close(claim.make_partial())
-            # No chunk cache: chunks are written whole, and one that cannot be written
-            # fails there and then, not when the file is closed.
+            # No chunk cache: a chunk that cannot be written fails at once, not at closing.
             file = h5py.File(claim.partial, "w", rdcc_nbytes=0)
             try:
                 yield file
             except BaseException:
-                # Closing writes metadata, and fails too where the disk is full; what
-                # went wrong first is what the user should hear.
+                # Closing fails on a full disk, too: the first error counts.
                 with contextlib.suppress(OSError, RuntimeError):
                     file.close()
                 raise
@@ -192,8 +185,7 @@ def write(
     path: str | os.PathLike[str],  # The file; it appears when it is complete, or not at all
     *,
     shape: Shape | None = None,  # Of each dataset, of the sample's rank; None for its own
-    # None or ``"stored"`` for the sample's own (clipped to `shape`), ``"auto"`` for about 1 MiB,
-    # ``"contiguous"`` for no chunks, and so no filters and no unlimited dimensions.
+    # The sample's own (None, ``stored``), ``auto`` (about 1 MiB), or ``contiguous``.
     chunk: Shape | ShapeWord | None = None,
     filters: Pipeline | str | None = None,  # None for the sample's own
     seed: int = 0,  # Chooses another dataset of the same kind, from 0 to 2**64 - 1
@@ -335,8 +327,7 @@ def _encode(values: Values, pipeline: Pipeline) -> bytes:
     for one in pipeline.filters:
         if one.name == "shuffle":
             columns = np.frombuffer(encoded, np.uint8)
-            # Byte 0 of all elements, then byte 1 of all: only whole elements come this
-            # way, unless deflate was before, whose rest stays where it is.
+            # Byte 0 of all elements, then byte 1: whole elements, unless deflate was before.
             size = values.dtype.itemsize
             whole = columns.size // size * size
             encoded = columns[:whole].reshape(-1, size).T.tobytes() + encoded[whole:]

@@ -1,8 +1,6 @@
 """Does a study's file name only rows that will exist, and known settings?
 
-Nobody would notice a published value that nothing is compared with, or a claim about rows that
-nobody measures.  So everything that an experiment says is checked against the points of its runs,
-at both scales, before anything is measured.
+Nobody would notice a claim about rows that nobody measures: all is checked before measuring.
 """
 
 from __future__ import annotations
@@ -57,8 +55,7 @@ class Points:
 
     all: tuple[Mapping[str, str], ...]  # Labels and values of every row, at either scale
     names: tuple[str, ...]  # Axes and labels that some have
-    # Whether there are rows of which nothing is known before they are measured: of probes, or of a
-    # dataset's own access patterns.
+    # Whether rows may exist that are not known yet: of probes, or a dataset's own patterns.
     open: bool
 
     def check(self, what: str, where: Where) -> None:

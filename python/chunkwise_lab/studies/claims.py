@@ -1,12 +1,8 @@
 """Does a paper's statement still hold, by today's figures?
 
-A claim names one of `RULES` with its settings, and is judged by the rows of its experiment:
-it holds, is weaker, no longer holds, is reversed, cannot be told, or was not measured.  A
-sentence with today's numbers says so.
-
-Settings that every rule takes: ``where``, which rows count; ``over`` with ``total``, a label
-over which rows are first summed up (``mean`` or ``sum``); ``statistic``, where it is not the
-study's; ``words``, names of two sides in the sentence, if their settings do not name them well.
+A claim names one of `RULES` with its settings.  Every rule takes ``where``, which rows count;
+``over`` with ``total``, a label over which rows are first summed up (``mean`` or ``sum``);
+``statistic``, where it is not the study's; ``words``, names of two sides in the sentence.
 """
 
 from __future__ import annotations
@@ -20,8 +16,8 @@ from chunkwise_lab.studies.results import Row, StudyResults
 from chunkwise_lab.studies.rules import RULES, ClaimVerdict, Evidence
 from chunkwise_lab.studies.study import Claim, Experiment, Statistic, Study, matches
 
-# Who looks after each repeat, and stops once it can be told, is wrong more often than who looks
-# once.  So what is told by an interval that may be narrow by chance is measured more often, too.
+# Looking after each repeat, and stopping at the first verdict, is wrong more often than looking
+# once.  So a verdict by an interval that may be narrow by chance is measured again, too.
 _WIDER: Final = 1.5
 
 
@@ -80,7 +76,7 @@ Point = frozenset[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Undecided:
-    """A claim that more repeats would tell."""
+    """A claim that more repeats would decide."""
 
     experiment: Experiment
     claim: Claim
@@ -103,11 +99,9 @@ def undecided(
     experiments: Sequence[str],
     more: int | None = None,
 ) -> Iterator[Undecided]:
-    """Find the claims that cannot be told, or narrowly, while they were measured less than `most`.
+    """Find the claims that are undecided, or nearly, while they were measured less than `most`.
 
-    How many repeats would tell is an estimate, by few repeats a poor one: it bounds them where it
-    is less than `most`, and keeps none from being made where it is more.  `more` bounds how many
-    are added at once.
+    `more` bounds how many repeats are added at once.
     """
     for judged in judge_all(study, results, _WIDER):
         verdict, experiment = judged.verdict, judged.experiment

@@ -1,8 +1,7 @@
 """By what factor do two sets of measurements differ, and how sure is that?
 
-A ratio has an interval, from `chunkwise.measure.verdict`, in which the machine's noise
-may put it.  For figures without noise (sizes, counts) the interval is the ratio itself.  If
-several pairs of rows say the same thing, their geometric mean is taken.
+A ratio has an interval (`chunkwise.measure.verdict`); for sizes and counts it is the ratio itself.
+If several pairs of rows say the same thing, their geometric mean is taken.
 """
 
 from __future__ import annotations
@@ -64,11 +63,7 @@ def samples(
     over: str | None = None,
     total: Literal["mean", "sum"] = "mean",
 ) -> list[Sample]:
-    """Sum up rows, each alone or all that differ in one axis only.
-
-    Rows without the figure are left out, and so is what they would be a part of: a sum that
-    lacks a part is none.
-    """
+    """Sum up rows, each alone or all that differ in one axis; a sum that lacks a part is none."""
     groups: dict[tuple[tuple[str, str], ...], list[Row]] = {}
     for row in rows:
         key = tuple((name, text) for name, text in row.point.items() if name != over)
@@ -123,11 +118,7 @@ def pairs(found: Sequence[Sample], first: Where, second: Where) -> list[Pair]:
 
 
 def series(found: Sequence[Sample], axis: str) -> list[dict[str, Sample]]:
-    """Return samples by their value on an axis, for each set that differs in it alone.
-
-    Only sets of most values, and of the same: where one axis at a time is varied, all others
-    are single trials; and what was measured at other values is another series.
-    """
+    """Return samples by their value on an axis, for the largest sets that differ in it alone."""
     groups: dict[frozenset[tuple[str, str]], dict[str, Sample]] = {}
     for sample in found:
         if axis in sample.point:
@@ -149,8 +140,7 @@ class Ratio:
     low: float
     high: float
     repeats: int  # The fewest that a sample has
-    # Whether some pairs differ one way and some the other, beyond the noise: then their mean says
-    # nothing.
+    # Whether pairs differ both ways, beyond the noise: then their mean says nothing.
     opposed: bool = False
 
     @property
@@ -229,9 +219,7 @@ def ratio(found: Sequence[Pair]) -> Ratio:
 def _interval(first: Sample, second: Sample) -> tuple[float, float, float]:
     """Return the low end, centre and high end of the interval for the logarithm of a ratio.
 
-    Where the fastest repeats of both sides differ by less than the medians do, or the other way
-    round, it reaches to their ratio: noise only adds time, so what is slower is slower at its
-    best, too (`chunkwise.measure.verdict`).
+    It reaches to the ratio of the fastest repeats: noise only adds time (`measure.verdict`).
     """
     if not (first.noisy or second.noisy) or not all((*first.values, *second.values)):
         value = _ratio(first.middle, second.middle)

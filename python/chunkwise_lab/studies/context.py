@@ -78,10 +78,7 @@ class Context:
     def repeated(
         self, works: Sequence[tuple[Point, Work]], *, touch: bool = False
     ) -> Iterator[tuple[Point, list[dict[str, Any]]]]:
-        """Let works take turns until each has as many records as are wanted, old ones among them.
-
-        A work that fails is tried again by the next run.  `touch`, after one that is not kept.
-        """
+        """Let works take turns until each has as many records as are wanted."""
         kept = Kept(self.save.with_name(f"{self.save.name}.jsonl"), self.settings)
         found = {_key(point): list(kept.of(point)) for point, _ in works}
         missing = [n for n, (point, _) in enumerate(works) if self._misses(found[_key(point)])]

@@ -1,8 +1,4 @@
-"""Which figures can be drawn and compared, and how do they follow from a trial's record?
-
-A record is a row that `Measurement.to_record` (`trials.trial`) gives, read back from
-JSON; a figure that it cannot give is None.
-"""
+"""Which figures can be drawn and compared, and how do they follow from a trial's record?"""
 
 from __future__ import annotations
 

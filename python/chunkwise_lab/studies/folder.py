@@ -1,8 +1,4 @@
-"""What lies in the folder of a study's run, and may another run continue in it?
-
-``trials``: every trial, written as soon as it is done; a stopped run continues from there.
-``files``: generated data, while the run lasts.  ``results.json.gz``: what was measured so far.
-"""
+"""What lies in the folder of a study's run, and may another run continue in it?"""
 
 from __future__ import annotations
 

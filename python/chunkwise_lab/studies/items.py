@@ -1,7 +1,4 @@
-"""What do the five papers say, item by item, and what became of each here?
-
-``items.toml`` has the items; experiments and verdicts are those of saved results.
-"""
+"""What do the five papers say, item by item (``items.toml``), and what became of each here?"""
 
 from __future__ import annotations
 

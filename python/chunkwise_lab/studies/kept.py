@@ -1,7 +1,6 @@
 """What did a probe measure before, in an earlier round or before it was stopped?
 
-One record a line, with what it is of; the first line says under which settings.  Of a program that
-was killed, the last line may be half of one, and is ignored.
+One record a line; the first line says under which settings; the last may be cut, and is ignored.
 """
 
 from __future__ import annotations

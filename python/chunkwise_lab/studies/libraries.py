@@ -1,8 +1,4 @@
-"""Which libhdf5s and zlibs are on this machine, so that they can be compared?
-
-Of libhdf5: h5py's own, those of Debian's packages, the one in netCDF4's wheel, and those that the
-user names.  Of zlib: those that can replace the one that libhdf5 calls.
-"""
+"""Which libhdf5s and zlibs are on this machine, so that they can be compared?"""
 
 from __future__ import annotations
 
@@ -111,11 +107,7 @@ def build_of(value: str) -> str:
 
 
 def find_zlibs(named: Sequence[str] = ()) -> dict[str, str]:
-    """Find zlibs that can take the place of the one that h5py's libhdf5 calls.
-
-    Such as zlib-ng's, built to be compatible, in a folder of its own, in `/usr/local` or in a
-    conda environment.  What only has an interface of its own (``libz-ng.so``) cannot.
-    """
+    """Find zlibs, such as a compatible zlib-ng, that can replace that of h5py's libhdf5."""
     with tempfile.TemporaryDirectory(prefix="chunkwise-") as folder:
         library = find_one(None, folder)
         found = {DEFAULT: library.zlib}

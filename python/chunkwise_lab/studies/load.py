@@ -1,10 +1,4 @@
-"""How is a study written down?
-
-In a folder, of this package or of a user: ``study.toml`` says what it is and names the files of
-its experiments; docs/studies.md ("Writing one") has every key.  What is unknown or missing is an
-error that names the file and the entry (`chunkwise_lab.studies.checks`): a published value that
-nothing is compared with must not pass unseen.
-"""
+"""How is a study written down?  docs/studies.md ("Writing one") has every key."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Does it matter where in memory the elements of a selection go?
-
-The other side of a hyperslab: a second selection says where libhdf5 puts each element.
-"""
+"""Does it matter where in memory the elements of a selection go?"""
 
 from __future__ import annotations
 
@@ -25,8 +22,7 @@ if TYPE_CHECKING:
     from chunkwise_lab.studies.context import Context
 
 Array = npt.NDArray[Any]
-# Of the parts of a selection, the shape of the array and the number of elements: the memory's
-# space; and where the elements are in the memory then.
+# Of parts of a selection, array shape and count: the memory's space, and the places.
 Place = Callable[[Sequence[Any], tuple[int, ...], int], h5s.SpaceID]
 
 

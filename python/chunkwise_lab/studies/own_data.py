@@ -1,9 +1,6 @@
-"""How does a study ask its questions about a user's dataset?
+"""How does a study answer its questions about a user's dataset?
 
-The study names values that mean something only on its own data: a cache of 1 MiB, chunks of
-1x30x9x717.  A table says what replaces each on another dataset.  So a study of one's
-own dataset is the study with other values, and all later steps (trials, plots,
-claims) need not know about it.
+A table says what replaces each value that means something only on the study's own data.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What does a study measure that no access pattern can express?
 
-A probe takes a `Context` and gives points, each with its records: like a trial's, with
-``status`` and its own figures.  docs/studies.md has the settings and the points of each.
+A probe takes a `Context` and gives points, each with its records (docs/studies.md).
 """
 
 from __future__ import annotations
@@ -498,7 +497,7 @@ def _timed(tool: str, source: Path, dataset: str, chunk: str, folder: Path) -> d
         said = finished([*start, "--version"]).out.decode()
     except (ChunkwiseError, OSError) as wrong:
         return _failed(f"{tool}: {wrong}")
-    if not _is_as_asked(target, look(source, dataset), chunk):
+    if not _is_as_requested(target, look(source, dataset), chunk):
         return _failed(f"{tool} reported success, and left something out")
     return {
         "status": "ok",
@@ -511,7 +510,7 @@ def _timed(tool: str, source: Path, dataset: str, chunk: str, folder: Path) -> d
     }
 
 
-def _is_as_asked(made: Target, source: Target, chunk: str) -> bool:
+def _is_as_requested(made: Target, source: Target, chunk: str) -> bool:
     expected = parse_shape(chunk), source.filters, source.shape
     return (made.chunks, made.filters, made.shape) == expected and made.stored_nbytes > 0
 

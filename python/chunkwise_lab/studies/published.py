@@ -1,8 +1,4 @@
-"""What is measured today beside each value that the paper printed?
-
-Published values keep their tables: those of one source stand together, each with the times of
-all readers that measured the same today.
-"""
+"""What is measured today beside each value that the paper printed?"""
 
 from __future__ import annotations
 
@@ -34,7 +30,7 @@ def measured(rows: Sequence[Row], published: Published, statistic: Statistic) ->
     """Return what each reader takes for what was published."""
     found = {}
     for reader in dict.fromkeys(row.point.get("reader", "") for row in rows):
-        wanted = _as_asked_of(reader, published.where)
+        wanted = _normalized(reader, published.where)
         fitting = samples(
             [row for row in rows if matches(row.point, wanted)],
             published.figure,
@@ -47,7 +43,7 @@ def measured(rows: Sequence[Row], published: Published, statistic: Statistic) ->
     return found
 
 
-def _as_asked_of(reader: str, where: Where) -> Where:
+def _normalized(reader: str, where: Where) -> Where:
     operation = where.get("operation", "read")
     wanted: dict[str, str | tuple[str, ...]] = {**where}
     if "reader" in where or reader:

@@ -1,10 +1,4 @@
-"""What did a study measure: which rows, each with which figures?
-
-Results are tidy records: one a trial, as bench makes them, with the experiment's name, the
-labels of its run and data, and the values on all axes as text.  They are saved as one JSON
-object, gzipped where the name ends in ``.gz``; tables, verdicts and reports follow from it
-and from the study's own files.
-"""
+"""What did a study measure: which rows, each with which figures?"""
 
 from __future__ import annotations
 
@@ -144,11 +138,9 @@ class StudyResults:
     source: str = ""  # The folder of a study that is none of this package; else empty
     # The machine, its processors and system, and the versions of all that is installed.
     environment: dict[str, str | int] = field(default_factory=dict)
-    # The user's dataset that was measured: its ``file``, ``dataset``, ``shape``, ``chunks``,
-    # ``dtype`` and ``filters``; None if the study's own data was.
+    # The user's dataset that was measured; None if the study's own data was.
     target: dict[str, Any] | None = None
-    # By axis: which values the user's dataset was measured with in the place of the study's
-    # (`chunkwise_lab.studies.own_data.adapted` gives the study that these results are of).
+    # By axis: values in place of the study's (`chunkwise_lab.studies.own_data.adapted`).
     values: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property

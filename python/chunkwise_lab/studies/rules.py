@@ -1,11 +1,10 @@
 """Which rules judge a paper's claim?
 
-``ratio``: one side is this many times the other.  ``same``: two sides differ by little.
+``ratio``: one side is this many times the other.  ``same``: they differ by less than the limit.
 ``flat``: no value of an axis differs much from the standard one.  ``trend``: along an axis,
 figures rise or fall.  ``best``: a named value of an axis is the best, or nearly.
 ``first``: one row is the best of all, or nearly.  ``often``: one side is larger in N pairs.
-``refused``: the library does not do it.  All other rules measure a claim by a
-`chunkwise_lab.studies.comparing.Ratio`, and its interval decides: if the noise allows either
+``refused``: the library does not do it.  The interval of a `Ratio` decides: if it allows either
 answer, the verdict is ``cannot tell``.  An effect below the limit is ``weaker``.
 """
 
@@ -59,8 +58,7 @@ class ClaimVerdict:
 
     word: Word
     sentence: str  # With today's numbers; ends with a full stop
-    # How often what decides has to be measured for another word than `cannot tell`, about; None
-    # for any other word, and where more repeats would hardly tell.
+    # Repeats that would decide, about; None for other words, or if repeats hardly help.
     repeats: int | None = None
     # Labels and values of what decides, without the axis that is summed over.
     decisive: tuple[Mapping[str, str], ...] = ()
@@ -330,11 +328,7 @@ def _reaching(evidence: Evidence, found: Ratio, least: float) -> tuple[Word, Dou
 
 
 def _staying(evidence: Evidence, found: Ratio, comparisons: int = 1) -> tuple[Word, Doubt]:
-    """Decide whether a ratio is as near to 1 as a claim says.
-
-    Where several are compared, and one that is not near decides for all, its interval is so
-    much wider that noise alone brings that about no more often than with a single one.
-    """
+    """Decide whether a ratio is as near to 1 as a claim says; the interval allows for several."""
     most = evidence.get("most", THRESHOLD)
     if found.opposed:
         return "no longer holds", Doubt(" The pairs contradict each other.")

@@ -1,11 +1,8 @@
 """What happens when a study is run, experiment by experiment?
 
-Data is generated, each run's space goes to `chunkwise.measure.run`, and its results are
-collected.  All experiments are measured with half of the repeats, and then with the others: a
-machine is slower in one quarter of an hour than in the next, and repeats that follow one another
-do not show that.  Each trial is saved as soon as it is done, and the results after each
-experiment, so that a stopped study can continue.  What cannot be measured on this machine is left
-out, with a reason.  Only a failure that concerns everything, such as a full disk, ends the study.
+All experiments are measured with half of the repeats, and then with the others: a machine is
+slower in one quarter of an hour than in the next.  Trials are saved as soon as they are done.
+What cannot be measured here is left out, with a reason; a full disk ends the study.
 """
 
 from __future__ import annotations
@@ -55,8 +52,7 @@ from chunkwise_lab.studies.probes import PROBES
 from chunkwise_lab.studies.results import Outcome, StudyResults, labelled
 from chunkwise_lab.studies.study import Data, Experiment, Run, Scale, Study
 
-# Generated files have this time of change, so that trials on them can be found again after
-# they were generated anew: the same options make the same bytes.
+# Generated files have this time: the same options make the same bytes, and trials are kept.
 _MTIME_S: Final = 1_000_000_000
 
 
@@ -134,14 +130,11 @@ class Options:
     file: str | None = None
     dataset: str | None = None
     source: str = ""  # The folder that the study was read from, where it is none of this package
-    # What the operations of a trial may take, about; what takes longer is estimated.  None for
-    # what the study says.
+    # Seconds of a trial's operations, about; more is estimated; None for the study's.
     seconds: float | None = None
-    # How many processes of MPI, one number after the other, where a study starts some; empty for
-    # the study's own numbers.
+    # Numbers of MPI processes; empty for the study's own.
     ranks: tuple[int, ...] = ()
-    # The most that the rows of a claim are measured if it cannot be told; None for no more often
-    # than all others.
+    # The most repeats of an undecided claim; None for no more than others.
     undecided: int | None = None
 
 
@@ -224,7 +217,7 @@ class _Running:
         return results
 
     def _decide(self, results: StudyResults, most: int) -> None:
-        """Measure more often what decides the claims that cannot be told."""
+        """Measure more often what decides the undecided claims."""
         while True:
             before = _measured_often(results)
             chosen = [one.id for one in self.experiments]

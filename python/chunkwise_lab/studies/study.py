@@ -1,9 +1,4 @@
-"""What is a study: which experiments, which published values, which claims?
-
-A study is data: TOML files in a folder of this package, which `load` reads.  It says what is
-measured in terms of `chunkwise.bench`'s parameter space, what the paper published, how that
-is drawn, and which figures test the paper's advice.  Nothing here measures.
-"""
+"""What is a study: which experiments, which published values, which claims?"""
 
 from __future__ import annotations
 
@@ -18,8 +13,7 @@ Scale = Literal["quick", "paper"]
 SCALES: tuple[Scale, ...] = ("quick", "paper")
 # How repeats are summed up: as the paper does it.
 Statistic = Literal["mean", "trimmed-mean", "median", "best"]
-# Values on axes, and of labels, that rows must have: a value, or one of several.  Of the axes
-# of libraries, whose values are paths, ``@others`` is every one but h5py's own.
+# Values that rows must have, one or several; ``@others``: every library but h5py's own.
 Where = Mapping[str, str | tuple[str, ...]]
 OTHERS: Final = "@others"
 LIBRARIES: Final = ("libhdf5", "zlib")
@@ -36,8 +30,7 @@ class Data:
     dataset: str | None = None  # Its path in the file; None for the sample's first
     # What rows measured on it have besides their values on axes.
     labels: Mapping[str, str] = field(default_factory=dict)
-    # An access pattern, where only elements that are not 0 are kept: in one dimension, in the
-    # order in which the pattern comes to them; empty for all, as they are.
+    # A pattern of which only elements that are not 0 are kept, in its order; empty for all.
     nonzero: str = ""
 
 
@@ -52,11 +45,9 @@ class Run:
     spaces: Mapping[Scale, Space]
     # The budget of `chunkwise.measure.run`; None for as long as it takes.
     seconds: Mapping[Scale, float | None]
-    # What its rows have besides their values on axes; ``@build`` stands for the build of the
-    # library, such as ``serial``.
+    # What its rows have besides; ``@build`` is the library's build, such as ``serial``.
     labels: Mapping[str, str] = field(default_factory=dict)
-    # A name of `chunkwise_lab.studies.probes.PROBES`, which measures in the place of bench what no
-    # access pattern can say; None for bench.
+    # A name of `chunkwise_lab.studies.probes.PROBES`, in place of bench; None for bench.
     probe: str | None = None
     # What a probe gets.
     settings: Mapping[Scale, Mapping[str, Any]] = field(default_factory=dict)
@@ -64,8 +55,7 @@ class Run:
     repeat: int | None = None
     own: bool = True  # Whether it is also made of a dataset of the user's
     scales: tuple[Scale, ...] = SCALES  # At which it is measured
-    # Paths in each file of `data`; every one is measured, and its rows have it as the label
-    # ``dataset``.  Empty for the dataset that the data names.
+    # Paths in each file of `data`, with the label ``dataset``; empty for that of the data.
     datasets: Mapping[Scale, tuple[str, ...]] = field(default_factory=dict)
     # Whether each element that is read is compared with what it is known to be.
     check: bool = False
@@ -113,8 +103,7 @@ class Plot:
     total: Literal["mean", "sum"] = "mean"  # ``mean`` or ``sum``, of `over`
     # Rows, one a series, by whose figure all others of the series are divided.
     relative: Where | None = None
-    # Where values of `x` end in a number, such as ``szip:nn:8``: what that number is called.  It
-    # is what is drawn along; what stands before it distinguishes series.  Empty for whole values.
+    # Name of the number at the end of `x`, as in ``szip:nn:8``: the axis; the rest is a series.
     split: str = ""
     # Places along `x` at which a line is drawn, such as the size of a chunk, each with its text.
     marks: Mapping[str, str] = field(default_factory=dict)
@@ -128,15 +117,12 @@ class Claim:
     says: str  # What the paper says, in a short sentence
     rule: str  # A name of `chunkwise_lab.studies.claims.RULES`
     figure: str  # A name of `FIGURES`
-    # What the rule needs (see there): ``slow`` and ``fast`` (each a Where), ``axis``, ``least``,
-    # ``most``, ...
+    # What the rule needs: ``slow`` and ``fast`` (each a Where), ``axis``, ``least``, ``most``, ...
     settings: Mapping[str, Any]
     published: str = ""  # The paper's figures, in a few words; empty if it has none
-    # What follows for a user, if it holds; empty if nothing: claims with advice stand on the
-    # report's first screen.
+    # Advice for a user, if it holds; empty for none.  It stands on the first screen.
     advice: str = ""
-    # Where the limit comes from: the table or section, what it says, and its figures; or that it
-    # is ours, and why.
+    # Where the limit comes from: table or section and figures; or that it is ours, and why.
     limit: str = ""
 
 
@@ -150,8 +136,7 @@ class Experiment:
     question: str
     found: str  # What the paper found, in our words
     runs: tuple[Run, ...]
-    # Where the paper shows values as a figure only: which, and what its text says of them; else
-    # empty.
+    # If values are in a figure only: which, and what the text says of them; else empty.
     only_drawn: str = ""
     plots: tuple[Plot, ...] = ()
     published: tuple[Published, ...] = ()
@@ -165,8 +150,7 @@ class Own:
 
     # The name in `Study.data` in whose place it is measured; runs on other data are left out.
     data: str
-    # By axis: what stands in the place of the study's values there: text, or a name of
-    # `chunkwise_lab.studies.own_data.PLACEHOLDERS`.
+    # By axis: text in place of the study's values, or one of `own_data.PLACEHOLDERS`.
     values: Mapping[str, Mapping[str, str]]
 
 

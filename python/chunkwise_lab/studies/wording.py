@@ -190,7 +190,7 @@ def setting(name: str, text: str) -> str:
 
 
 def setting_of(sample: Sample, name: str) -> str:
-    """Say a sample's value of an axis; a library by its version, as a path says little."""
+    """Say a sample's value of an axis; a library by its version, not its path."""
     text = sample.point[name]
     if name == "libhdf5" and sample.versions:
         used = joined(sample.versions)

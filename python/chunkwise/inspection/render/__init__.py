@@ -1,9 +1,4 @@
-"""How are the facts about a file shown to a person?
-
-First the file's name, then what is wrong with it and what to do, then its contents.
-Only lines to paste are wider than the console, and nothing is cut
-without saying so.
-"""
+"""How are facts about a file shown to a person: what is wrong, what to do, and its contents?"""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def _chunk_facts(chunks: ChunkFacts) -> Iterator[tuple[str, str]]:
     if absent > 0:
         written += f", {absent:,} never written"
     yield "chunks", f"{chunks.grid:,} cover the shape, {written}"
-    yield "index", chunks.index or "none, or not told by this HDF5"
+    yield "index", chunks.index or "none, or this HDF5 does not report it"
     if chunks.median_nbytes is not None:
         smallest, largest = chunks.smallest_nbytes or 0, chunks.largest_nbytes or 0
         yield (
@@ -261,8 +261,7 @@ def _print_lines(
 
 
 def _name(entry: ObjectFacts) -> str:
-    # If the tree no longer shows the depth, the whole path does; and what an object without a
-    # link is called.
+    # The whole path shows what the tree no longer does, and objects without a link.
     deep = entry.depth > _DEPTH_SHOWN or (not entry.linked and entry.depth == 1)
     return printable(entry.path if deep else entry.path.rpartition("/")[2] or "/")
 

@@ -1,8 +1,4 @@
-"""How are findings shown: what is wrong, where, and what to paste?
-
-Findings of one code are shown together, the worst of them in full, so that a file of
-ten thousand datasets with one mistake has one paragraph.
-"""
+"""How are findings shown: what is wrong, where, and what to paste?"""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""How are the costs of reading a dataset in different ways shown?
-
-Two tables: what one read of each pattern touches, and whether that is
-still in the reader's cache for the next read, so that reading everything that way
-decodes each chunk once.  Readers with equal results share a row.
-"""
+"""How are the costs of reading a dataset in different ways shown?"""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""How is one fact put into words?
-
-A dataset has the same words in one line of the tree and on its own page.
-Text from a file is escaped here, before it reaches a terminal.
-"""
+"""How is one fact put into words, with text from a file escaped?"""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 const CACHES = [0, ...Array.from({ length: 13 }, (_, k) => 2 ** (k + 18))];
 
 class Costs {
-  constructor(told) {
-    this.told = told;
+  constructor(on) {
+    this.on = on;
     this.ask = settled(() => this.answer());
     $("other").addEventListener("submit", (event) => {
       event.preventDefault();
@@ -56,7 +56,7 @@ class Costs {
     return [...walks, ...lines, ...planes, ...always];
   }
 
-  get asked() {
+  get query() {
     const { chunk, filters, cache, reader } = this.tried;
     return {
       dataset: this.number, read: this.reads, chunk: chunk ? chunk.join("x") : "", filters,
@@ -89,10 +89,10 @@ class Costs {
   }
 
   async answer(before = null) {
-    const asked = this.asked;
+    const query = this.query;
     const turn = (this.turn = (this.turn ?? 0) + 1);
     try {
-      const found = await ask("costs", asked);
+      const found = await ask("costs", query);
       if (turn !== this.turn) return;
       this.answered = found;
       $("wrong").textContent = "";
@@ -128,7 +128,7 @@ class Costs {
     const grows = then.stored_nbytes && now.stored_nbytes ? ` It would take ${size(then.stored_nbytes)} instead of ${size(now.stored_nbytes)}.` : "";
     $("result").textContent = tried ? this.gain(reads) + (then.chunks?.join() !== now.chunks?.join() || then.filters !== now.filters ? grows : "") : "";
     $("lines").hidden = false;
-    this.told.changed(this.answered, tried, this.keeps);
+    this.on.changed(this.answered, tried, this.keeps);
     this.keeps = false;
     this.lines();
   }
@@ -138,7 +138,7 @@ class Costs {
     if (!this.answered) return;
     const { page, commands, reads } = this.answered;
     const access = [this.chosen, ...page.reads.keys()].filter((i, k) => page.reads[i] && (!k || i !== this.chosen));
-    const line = page.begin + access.map((i) => ` --access ${page.reads[i]}`).join("") + page.options + file.trace + this.told.drawn(reads[this.chosen]);
+    const line = page.begin + access.map((i) => ` --access ${page.reads[i]}`).join("") + page.options + file.trace + this.on.drawn(reads[this.chosen]);
     $("commands").replaceChildren(...[{ what: "This page", line }, ...commands].map(pasteable));
   }
 

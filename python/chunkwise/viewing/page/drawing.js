@@ -31,7 +31,7 @@ function stripes(context, colour) {
   return context.createPattern(made, "repeat");
 }
 
-// All areas of ranges down and across, as far as anybody tells them apart.
+// All areas of ranges down and across, as far as they look different.
 const MOST_AREAS = 4000;
 function products(down, across) {
   const found = [];
@@ -45,8 +45,8 @@ function products(down, across) {
 }
 
 class Drawing {
-  constructor(canvas, told) {
-    Object.assign(this, { canvas, told, tiles: new Map(), waiting: new Set(), boxes: [], wanted: [], cells: null, tried: null, box: null, idle: [] });
+  constructor(canvas, on) {
+    Object.assign(this, { canvas, on, tiles: new Map(), waiting: new Set(), boxes: [], wanted: [], cells: null, tried: null, box: null, idle: [] });
     this.context = canvas.getContext("2d");
     this.moving = false;
     new ResizeObserver(() => this.redraw()).observe(canvas);
@@ -125,7 +125,7 @@ class Drawing {
   }
   clamp() {
     for (const i of [0, 1]) this.from[i] = Math.min(this.extent[i] - this.seen[i], Math.max(0, this.from[i]));
-    this.told.seen();
+    this.on.seen();
     this.redraw();
   }
 
@@ -251,8 +251,8 @@ class Drawing {
   get what() { return ["place", "mask"].includes(this.colour) ? this.colour : "stored"; }
 
   tile(levels, ty, tx) {
-    const asked = { dataset: this.number, vertical: this.vertical, horizontal: this.horizontal, at: this.at.join(), what: this.what, tile: [...levels, ty, tx].join() };
-    const key = JSON.stringify(asked);
+    const query = { dataset: this.number, vertical: this.vertical, horizontal: this.horizontal, at: this.at.join(), what: this.what, tile: [...levels, ty, tx].join() };
+    const key = JSON.stringify(query);
     const found = this.tiles.get(key);
     if (found?.failed) return null;
     if (found) {
@@ -266,7 +266,7 @@ class Drawing {
     }
     if (!this.waiting.has(key)) {
       this.waiting.add(key);
-      ask("tile", asked).then((values) => {
+      ask("tile", query).then((values) => {
         this.tiles.set(key, { values });
         while (this.tiles.size > TILES_KEPT) this.tiles.delete(this.tiles.keys().next().value);
       }).catch(() => { this.tiles.set(key, { failed: true }); }).finally(() => { this.waiting.delete(key); this.redraw(); });
@@ -402,19 +402,19 @@ class Drawing {
       if (!this.shape) return;
       const here = where(event);
       if (!begun) {
-        this.told.hover(this.indexOf(here));
+        this.on.hover(this.indexOf(here));
       } else if (begun.moves) {
         const scale = this.scale(this.plot);
         this.from = [begun.from[0] - (event.clientY - begun.y) / scale[0], begun.from[1] - (event.clientX - begun.x) / scale[1]];
         this.clamp();
       } else {
         this.box = this.between(begun.at, here);
-        this.told.box(this.box, false);
+        this.on.box(this.box, false);
         this.redraw();
       }
     });
     canvas.addEventListener("pointerup", (event) => {
-      if (begun && !begun.moves) this.told.box(this.between(begun.at, where(event)), true);
+      if (begun && !begun.moves) this.on.box(this.between(begun.at, where(event)), true);
       begun = null;
       this.box = null;
       this.redraw();
@@ -446,10 +446,10 @@ class Drawing {
         if (area[i] < this.from[i]) this.from[i] = area[i];
         if (area[i + 2] > this.from[i] + this.seen[i]) this.from[i] = area[i + 2] - this.seen[i];
       }
-      this.told.hover(this.indexOf(area));
+      this.on.hover(this.indexOf(area));
       if (event.shiftKey) {
         const far = this.chunkRect(this.anchor);
-        this.told.box([0, 1].map((i) => Math.min(area[i], far[i])).concat([2, 3].map((i) => Math.max(area[i], far[i]))), true);
+        this.on.box([0, 1].map((i) => Math.min(area[i], far[i])).concat([2, 3].map((i) => Math.max(area[i], far[i]))), true);
       }
       this.clamp();
     } else return;

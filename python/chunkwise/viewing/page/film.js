@@ -18,7 +18,7 @@ class Film {
     this.number = 0;
     $("film").hidden = !canPlay && !why;
     $("slots").hidden = true;
-    $("told").textContent = why;
+    $("film-status").textContent = why;
     $("at").value = 0;
     this.drawing.cells = null;
     this.drawing.redraw();
@@ -26,11 +26,11 @@ class Film {
 
   async load() {
     if (this.record) return true;
-    const { read, ...asked } = this.costs.asked;
+    const { read, ...query } = this.costs.query;
     try {
-      this.record = await ask("film", { ...asked, read: $("of-trace").checked ? "" : read[this.costs.chosen] });
+      this.record = await ask("film", { ...query, read: $("of-trace").checked ? "" : read[this.costs.chosen] });
     } catch (error) {
-      $("told").textContent = error.message;
+      $("film-status").textContent = error.message;
       return false;
     }
     $("at").max = this.record.frames.length;
@@ -52,7 +52,7 @@ class Film {
     if (this.number >= length) this.number = 0;
     $("play").textContent = "Pause";
     // No screen reader keeps up with it.
-    $("told").ariaLive = "off";
+    $("film-status").ariaLive = "off";
     // Some half a minute at most.
     const each = Math.max(1, Math.round(length / 600));
     this.timer = setInterval(() => {
@@ -64,7 +64,7 @@ class Film {
     clearInterval(this.timer);
     this.timer = 0;
     $("play").textContent = "Play";
-    $("told").ariaLive = "polite";
+    $("film-status").ariaLive = "polite";
   }
 
   // What the cache holds after so many frames: followed from the state before, if that is earlier.
@@ -119,7 +119,7 @@ class Film {
     drawing.redraw();
     this.drawSlots();
     const rest = operations > reads.length ? ` The film shows the first ${counted(reads.length, "read")} of ${count(operations)}.` : "";
-    $("told").textContent = `Read ${count(at + 1)}: ${counted(number, "chunk")} touched so far, ${count(state.loads)} loaded and decoded, ${count(state.again)} of them again. The cache holds ${count(state.queue.length)} of at most ${count(room)}.${state.last ? this.event(state.last, index) : ""}${rest}`;
+    $("film-status").textContent = `Read ${count(at + 1)}: ${counted(number, "chunk")} touched so far, ${count(state.loads)} loaded and decoded, ${count(state.again)} of them again. The cache holds ${count(state.queue.length)} of at most ${count(room)}.${state.last ? this.event(state.last, index) : ""}${rest}`;
   }
 
   // What happened to the last chunk.

@@ -8,12 +8,12 @@ class Picture {
   constructor(changed) { Object.assign(this, { changed, key: "", found: null, error: "" }); }
 
   // Ask for another plane; until it comes, and if it does not, there is none.
-  async show(asked) {
-    const key = JSON.stringify(asked);
+  async show(query) {
+    const key = JSON.stringify(query);
     if (key === this.key) return;
     Object.assign(this, { key, found: null, image: null, error: "" });
     try {
-      const found = await ask("picture", asked);
+      const found = await ask("picture", query);
       if (key === this.key) this.found = found;
     } catch (error) {
       if (key === this.key) this.error = error.message;

@@ -16,14 +16,14 @@ function el(tag, settings = {}, ...children) {
 }
 
 // What a button does: the server answers only the page itself.
-const deed = (what, asked = {}) => answered(fetch(what, { method: "POST", body: worded(asked) }));
+const deed = (what, query = {}) => answered(fetch(what, { method: "POST", body: worded(query) }));
 
-function worded(asked) {
-  const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(asked)) {
-    for (const one of Array.isArray(value) ? value : [value]) query.append(name, one);
+function worded(query) {
+  const words = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    for (const one of Array.isArray(value) ? value : [value]) words.append(name, one);
   }
-  return query;
+  return words;
 }
 
 async function answered(asking, what = "") {
@@ -32,13 +32,13 @@ async function answered(asking, what = "") {
   return what === "tile" ? new Float32Array(await answer.arrayBuffer()) : answer.json();
 }
 
-async function ask(what, asked = {}) {
+async function ask(what, query = {}) {
   if (saved) {
-    const found = saved.answers[JSON.stringify([what, asked])];
+    const found = saved.answers[JSON.stringify([what, query])];
     if (!found) throw new Error("This page was saved, and does not hold this.");
     return what === "tile" ? unpacked(found) : found;
   }
-  return answered(fetch(`${what}?${worded(asked)}`), what);
+  return answered(fetch(`${what}?${worded(query)}`), what);
 }
 
 // A tile that was saved without its empty margins.

@@ -46,7 +46,7 @@ class Work {
     $("advice").replaceChildren();
     $("progress").textContent = "It begins …";
     try {
-      let found = await deed("begin", { work, ...this.costs.asked, ...more });
+      let found = await deed("begin", { work, ...this.costs.query, ...more });
       while (found.running) {
         const { step } = found;
         if (step) $("progress").textContent = `${step.text}${step.total ? `: ${step.done} of ${step.total}` : ""} …`;

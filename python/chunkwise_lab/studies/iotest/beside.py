@@ -1,7 +1,4 @@
-"""What does hdf5-iotest itself measure, beside us?
-
-It and our walk take turns, started by the same launcher with the same settings.
-"""
+"""What does hdf5-iotest itself measure, in turns with our walk?"""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """What does an INI file of hdf5-iotest ask for?
 
-Only the order of sections matters: later values count.  Settings that hdf5-iotest reads and
-then walks anyway (``dataset-rank``, ``layout`` ...) have no effect here either.  What it would
-ignore in silence, such as a misspelt name, is an error.
+Only the order of sections matters.  What hdf5-iotest reads and walks anyway (``dataset-rank``,
+``layout`` ...) has no effect here either; a name that it would ignore is an error.
 """
 
 from __future__ import annotations

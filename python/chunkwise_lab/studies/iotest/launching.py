@@ -1,8 +1,4 @@
-"""How does a process that is no rank start ranks, and get their measurements?
-
-A probe of a study: for each number of ranks mpiexec starts the worker, which adds one record a
-line to a file among the study's trials.  A run that was stopped goes on after these.
-"""
+"""How does a process that is no rank start ranks by mpiexec, and get their measurements?"""
 
 from __future__ import annotations
 
@@ -132,11 +128,7 @@ def under_launcher(ranks: int, command: Sequence[str], **how: Any) -> Ended:
 
 
 def surroundings(ranks: int) -> dict[str, str]:
-    """Return the variables that Open MPI needs here; other MPIs do not read them.
-
-    Its ranks wait busily.  Where they are more than there are processors, each that waits keeps
-    one from a rank that works: hence they give it away.
-    """
+    """Return the variables by which Open MPI's ranks wait without a core, if they are many."""
     crowded = {"OMPI_MCA_mpi_yield_when_idle": "1"} if ranks > (os.cpu_count() or 1) else {}
     return {**(_ROOT if os.getuid() == 0 else {}), **crowded}
 

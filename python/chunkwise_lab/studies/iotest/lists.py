@@ -1,7 +1,4 @@
-"""How does HDF5 get a combination?  As property lists, made once for each.
-
-h5py does not offer collective metadata; it is set by a call of the libhdf5 that h5py uses.
-"""
+"""How does HDF5 get a combination?  As property lists, made once for each."""
 
 from __future__ import annotations
 

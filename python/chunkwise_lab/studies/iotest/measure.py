@@ -12,8 +12,7 @@ What each figure covers is as in hdf5-iotest, so that they can be laid side by s
 ``read``        of it: ``H5Dread``
 ==============  ======================================================================
 
-One thing differs.  Values are made and compared, each of them, in every run; the seconds which
-that takes on a rank are taken off its phases and its wall time.
+One thing differs: the seconds of making and comparing values are taken off a rank's times.
 """
 
 from __future__ import annotations
@@ -159,10 +158,7 @@ def _require_right(
 
 @contextmanager
 def _left_open(world: World, opened: Any) -> Iterator[None]:
-    """If a rank fails, leave a shared file open until the program ends.
-
-    Closing is collective: the others would have to come, and may be elsewhere.
-    """
+    """If a rank fails, leave a shared file open: closing is collective."""
     try:
         yield
     except BaseException:

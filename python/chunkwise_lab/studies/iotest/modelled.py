@@ -1,8 +1,7 @@
 """How long would ranks take with a core each, if the measured ranks shared some?
 
-The model of the parallel write is fitted to the rows in which each rank had a core.  Their writing
-counts as encoding, because storage and filters are measured together; the rest is fixed.  So it
-holds where cores are the limit: a series whose own rows it does not give has no model.
+The model is fitted to the rows in which each rank had a core.  Writing counts as encoding, because
+both are measured together: this holds where cores are the limit.
 """
 
 from __future__ import annotations

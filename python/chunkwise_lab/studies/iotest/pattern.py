@@ -1,12 +1,9 @@
 """Which datasets, chunks and parts has a combination, and which value has each element?
 
-In each of its steps a program writes some 2-D arrays of doubles.  Each rank has a tile of
-every array, at its place in the grid of ranks.  By the dataset's rank, all arrays of all
-steps are one 4-D dataset, several 3-D ones, or many 2-D ones.
-
-The place of an element gives its value: a smooth bowl over the plane of all ranks, with 16 bits
-after the point, then 8 bits of noise, plus the number of the array among all arrays of all
-steps.  So a tile in another's place shows, and data compresses like measured data.
+In each step, each rank has a tile of every 2-D array of doubles.  By the dataset's rank, all
+arrays of all steps are one 4-D dataset, several 3-D ones, or many 2-D ones.  The value is a smooth
+bowl over the plane of all ranks, with 16 bits after the point, then 8 bits of noise, plus the
+number of the array: a tile in another's place shows, and data compresses like measured data.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""What happens when `mpirun -n N chunkwise study iotest` walks?
-
-All ranks check the settings.  Then each combination is measured in turn, and rank 0
-writes each result down as soon as it is known.  The file that ranks write is removed at the end,
-however the run ends.
-"""
+"""What happens when `mpirun -n N chunkwise study iotest` walks?"""
 
 from __future__ import annotations
 

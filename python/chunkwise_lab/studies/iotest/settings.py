@@ -1,7 +1,4 @@
-"""What does a walk measure, and which values of it make no sense?
-
-The names are hdf5-iotest's, so that one INI file serves both programs.
-"""
+"""What does a walk measure, and which values of it make no sense?"""
 
 from __future__ import annotations
 

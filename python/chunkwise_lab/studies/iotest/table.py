@@ -1,8 +1,4 @@
-"""How is a walk written down, so that it can be compared with one of hdf5-iotest's?
-
-Its CSV file has the same columns, in the same order, with the same names (one of which begins
-with a blank).  If filters are requested, there are more columns at the end.
-"""
+"""How is a walk written as a CSV file with the columns of hdf5-iotest's?"""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Which combinations of parameters are walked, and in which order?
-
-Those of hdf5-iotest, in its order, which gives each its number: the dataset's rank is the
-outermost loop, collective or independent operations the innermost.
-"""
+"""Which combinations of parameters are walked?  Those of hdf5-iotest, in its order."""
 
 from __future__ import annotations
 
@@ -35,8 +31,7 @@ class Combination:
     """One way to write and read the same arrays."""
 
     number: int = 0  # In the walk, from 1
-    # Of the datasets: 2 (one for each array and step), 3 (one for each step, or array), or 4 (a
-    # single one)
+    # Of the datasets: 2 (for each array and step), 3 (for each step, or array), or 4 (one)
     rank: int = 4
     slowest: str = "step"  # ``step`` or ``array``
     layout: str = "chunked"  # ``contiguous`` or ``chunked``

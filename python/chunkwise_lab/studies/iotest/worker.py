@@ -1,7 +1,7 @@
 """What does a rank do that a study has started?
 
-``mpiexec -n N python -m chunkwise_lab.studies.iotest.worker PLAN OUT``: every rank reads the plan,
-all measure, and rank 0 writes a point and its record as a line of JSON, as soon as it is known.
+``mpiexec -n N python -m chunkwise_lab.studies.iotest.worker PLAN OUT``: all measure, and rank 0
+writes each point and its record as a line of JSON.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Which ranks are there, and can they write one file with h5py?
-
-`chunkwise.mpi.ranks` makes ranks fail and end together.  Timed code waits by MPI's
-own calls, as in hdf5-iotest.
-"""
+"""Which ranks are there, and can they write one file with h5py?"""
 
 from __future__ import annotations
 

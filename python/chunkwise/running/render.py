@@ -16,8 +16,8 @@ from chunkwise.words import counted, format_seconds, joined
 
 _WIDTH = 79
 DONE: Final = {"read": "Read", "write": "Written"}
-# Of so many datasets each is told; the others are counted.
-_MOST_TOLD = 5
+# Datasets with an entry of their own; the others are counted.
+_MOST_SHOWN = 5
 
 
 def lines(trace: Trace, found: RunFinding | None = None) -> Iterator[str]:
@@ -26,7 +26,7 @@ def lines(trace: Trace, found: RunFinding | None = None) -> Iterator[str]:
         yield (
             "chunkwise: no read or write of an HDF5 dataset was seen. The program does not use "
             "HDF5, is linked statically with it, looks its functions up by itself, or was ended "
-            "before it could tell."
+            "before it could report."
         )
         return
     _, nbytes, seconds = totals(trace.datasets)
@@ -37,7 +37,7 @@ def lines(trace: Trace, found: RunFinding | None = None) -> Iterator[str]:
         f"{counted(files, 'file')}, by {counted(len(trace.processes), 'process', 'processes')}: "
         f"{format_size(nbytes)} in {format_seconds(seconds)}"
     )
-    for one in trace.datasets[:_MOST_TOLD]:
+    for one in trace.datasets[:_MOST_SHOWN]:
         yield ""
         yield f"{printable(one.file)}: {printable(one.dataset)}"
         what = f"{DONE[one.operation]}: {in_words(one)}."
@@ -52,7 +52,7 @@ def lines(trace: Trace, found: RunFinding | None = None) -> Iterator[str]:
             if found.gain:
                 yield from _filled(found.gain)
         yield from (f"  {line}" for line in _folded(_advice(one)))
-    left = trace.datasets[_MOST_TOLD:]
+    left = trace.datasets[_MOST_SHOWN:]
     if left:
         _, more, took = totals(left)
         yield ""
