@@ -66,7 +66,9 @@ PRINTED = {
         },
     ),
     "chunkwise-advise": Printed(
-        "advise", answer.JSON_VERSION, answer.Advice, {"rules": list[str]}
+        "advise", answer.JSON_VERSION, answer.Advice,
+        {"rules": list[str], "fixes": tuple[Fix, ...], "open_fixes": tuple[Fix, ...]},
+        left_out=["remedies", "open_remedies"],
     ),
     "chunkwise-compare": Printed(
         "compare", compare_render.JSON_VERSION, None,
@@ -171,10 +173,10 @@ class _Schema:
         keys: dict[str, Any] = {}
         if record is not None:
             hints = get_type_hints(record)
-            for one in fields(record):
-                if one.name not in left_out:
-                    hint = hints[one.name]
-                    keys[one.name] = self.of(hint | None if nullable else hint)
+            for name in getattr(record, "KEYS", [one.name for one in fields(record)]):
+                if name not in left_out:
+                    hint = hints.get(name) or get_type_hints(getattr(record, name).fget)["return"]
+                    keys[name] = self.of(hint | None if nullable else hint)
         keys |= {name: self.of(hint) for name, hint in more.items()}
         return {"type": "object", "properties": keys, "required": list(keys)}
 

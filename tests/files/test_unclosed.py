@@ -22,8 +22,8 @@ from chunkwise.errors import BusyError, FileFormatError, UsageError
 from chunkwise.files.superblock import read_superblock
 from chunkwise.files.unclosed import is_unclosed, open_unclosed
 from chunkwise.inspection import inspect
-from chunkwise.remedy.lines import follow_writer, saved_unclosed
-from chunkwise.remedy.spelling import spelled
+from chunkwise.remedy.records import ClearCopy, Copy, FollowWriter
+from chunkwise.remedy.spelling import in_short, spelled
 from chunkwise.verdicts import Exit
 from tests.support.commands import ended
 from tests.support.processes import ran
@@ -123,7 +123,7 @@ def test_the_commands_save_all_that_was_flushed(writer: str, tmp_path: Path) -> 
     (finding,) = [each for each in facts.findings if each.code == "not-closed"]
     commands = [fix for fix in finding.fixes if fix.tool in ("chunkwise", "h5clear")]
     assert [fix.tool for fix in commands] == ["chunkwise", "h5clear"]
-    for fix in spelled(saved_unclosed("run.h5")):
+    for fix in spelled([Copy("run.h5", by_us=True), ClearCopy("run.h5")]):
         paste(fix.text, tmp_path)
     assert path.read_bytes() == before
     for copy in ("run_repacked.h5", "run_cleared.h5"):
@@ -140,7 +140,7 @@ def test_the_commands_save_all_that_was_flushed(writer: str, tmp_path: Path) -> 
 def test_nothing_that_swmr_readers_see_is_lost(writer: str, tmp_path: Path) -> None:
     path = killed(writer, tmp_path)
     scope: dict[str, Any] = {"h5py": h5py}
-    exec(follow_writer(str(path)).text, scope)
+    exec(in_short(FollowWriter(str(path))) or "", scope)
     with scope["file"] as file:
         followed = file["g/x"][...]
     chunkwise.repack(path, tmp_path / "copy.h5")
@@ -216,7 +216,7 @@ def test_opening_says_what_saves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(FileFormatError) as raised:
         chunkwise.open("run.h5")
     said = str(raised.value)
-    assert follow_writer("run.h5").text in said
+    assert str(in_short(FollowWriter("run.h5"))) in said
     command = said.rpartition("saved by: ")[2]
     paste(command, tmp_path)
     check(tmp_path / "run_repacked.h5", "swmr")

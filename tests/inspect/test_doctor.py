@@ -24,13 +24,14 @@ needs_hdf5plugin = pytest.mark.skipif(
 DIAGNOSE = """
 import json, sys
 from chunkwise.inspection.doctor import diagnose
+from chunkwise.remedy.spelling import spelled
 if {register}:
     import hdf5plugin
 found = diagnose({filter_id})
 print(json.dumps({{
     "state": found.hdf5plugin, "loading": found.loading, "reason": found.reason,
     "folders": list(map(str, found.folders)), "searched": found.searched,
-    "fixes": [[fix.tool, fix.text] for fix in found.remedies],
+    "fixes": [[fix.tool, fix.text] for fix in spelled(found.remedies)],
     "imported": "hdf5plugin" in sys.modules,
 }}))
 """

@@ -28,7 +28,7 @@ ONE, NO_EDGE = 4 * MIB - 4, {"offered_edge_nbytes": 0}
 
 def findings(file: h5py.File, name: str = "t") -> list[Finding]:
     subject = Subject(file.filename, f"/{name}", dataset_facts(file[name].id), LIBRARIES)
-    return [finding.spelled() for check in CHECKS for finding in check(subject)]
+    return [finding for check in CHECKS for finding in check(subject)]
 
 
 def codes(file: h5py.File, name: str = "t") -> list[str]:

@@ -39,7 +39,7 @@ def facts_of(path: Path) -> FileFacts:
 
 
 def findings_of(facts: FileFacts) -> dict[str, Finding]:
-    return {finding.code: finding.spelled() for check in CHECKS for finding in check(facts)}
+    return {finding.code: finding for check in CHECKS for finding in check(facts)}
 
 
 def run(finding: Finding, folder: Path) -> None:

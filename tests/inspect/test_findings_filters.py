@@ -16,7 +16,7 @@ import pytest
 import chunkwise
 from chunkwise.inspection.collect import dataset_facts
 from chunkwise.inspection.facts import DatasetFacts, Encoding
-from chunkwise.inspection.finding import Unspelled
+from chunkwise.inspection.finding import Finding
 from chunkwise.inspection.findings.filters import (
     CHECKS,
     filter_unavailable,
@@ -69,9 +69,9 @@ def subject_of(path: Path, sample: bool = True) -> Subject:
     return Subject(str(path), "/x", facts, ())
 
 
-def offered(found: Unspelled) -> str | None:
+def offered(found: Finding) -> str | None:
     """The filters of the layout that mends it; `tests/model/test_every_fix.py` writes it."""
-    layouts = (fix.layout for fix in found.spelled().fixes)
+    layouts = (fix.layout for fix in found.fixes)
     return next(one.datasets[0].filters for one in layouts if one is not None)
 
 
@@ -247,7 +247,7 @@ def test_where_shuffle_belongs(tmp_path: Path, filters: str, after: str | None) 
     found = list(shuffle_missing(subject))
     assert bool(found) is (after is not None)
     if after is not None:
-        assert any("shuffle" in fix.text.lower() for fix in found[0].spelled().fixes)
+        assert any("shuffle" in fix.text.lower() for fix in found[0].fixes)
 
 
 # --- uncompressed ----------------------------------------------------------------------
@@ -409,7 +409,7 @@ def test_chunks_without_their_filters(tmp_path: Path) -> None:
     (found,) = filters_left_out(subject_of(path, sample=False))
     assert found.severity == "note"
     assert found.evidence == {"filters": "lzf+fletcher32", "chunks": 6, "chunks_masked": 3}
-    (fix,) = found.spelled().fixes
+    (fix,) = found.fixes
     assert fix.text == f"chunkwise repack --filter /x:lzf+fletcher32 {path} some_repacked.h5"
 
 

@@ -17,6 +17,7 @@ from chunkwise.cli.main import cli
 from chunkwise.inspection import inspect
 from chunkwise.inspection.facts import FileFacts
 from chunkwise.model.layout import AS_IT_IS, DatasetLayout, FileLayout, as_pattern, together
+from chunkwise.remedy.records import Present, in_chunks
 from chunkwise.repacking.rules import matches
 from tests.inspect.test_findings_file import make_days
 from tests.inspect.test_findings_filters import NOISE, WALK
@@ -180,9 +181,7 @@ def test_what_is_ignored_is_not_mended(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_it_says_what_no_layout_mends() -> None:
-    layout = FileLayout((DatasetLayout("/a", (4, 4)),))
-    mended = finding("/a")
-    mended = replace(mended, fixes=(replace(mended.fixes[0], layout=layout),))
+    mended = finding("/a", remedies=in_chunks("model.nc", "/a", (4, 4), Present()))
     facts = file_facts(dataset("/a"), findings=(mended, finding(None, "dangling-link")))
     text = shown(facts)
     assert "One command mends 1 of 2 findings; no layout mends dangling-link:\n" in text

@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import h5py
 import netCDF4
@@ -26,6 +26,8 @@ from chunkwise.inspection.patterns import survival
 from chunkwise.model.readers import this_process
 from chunkwise.model.traffic import Pattern
 from chunkwise.remedy.fix import Fix
+from chunkwise.remedy.records import Remedy
+from chunkwise.remedy.spelling import SAID
 from tests.inspect.test_findings_file import make_days, make_lost, many_groups
 from tests.inspect.test_findings_filters import NOISE, RNG, WALK
 from tests.inspect.test_findings_placement import write_chunks
@@ -194,35 +196,32 @@ RUN_BY = {
         "model/test_remedies.py::test_the_lines_for_c_compile",
     ),
     "remedy/spelling.py:_for_writing": ("model/test_remedies.py::test_the_lines_for_c_compile",),
-    "remedy/spelling.py:lines": (HERE,),
-    "remedy/lines.py:read_paged": ("inspect/test_findings_file.py::test_cloud_unready",),
-    "remedy/lines.py:gather_metadata": (
+    "remedy/spelling.py:_read_once": (HERE,),
+    "remedy/spelling.py:_open_natively": (HERE,),
+    "remedy/spelling.py:_read_paged": ("inspect/test_findings_file.py::test_cloud_unready",),
+    "remedy/spelling.py:_gather_metadata": (
         "inspect/test_findings_file.py::test_a_writer_brings_metadata_together",
     ),
-    "remedy/lines.py:follow_writer": (HERE,),
-    "remedy/lines.py:saved_unclosed": (HERE, "files/test_unclosed.py"),
-    "remedy/lines.py:examine": (
+    "remedy/spelling.py:_follow_writer": (HERE,),
+    "remedy/spelling.py:_clear_copy": (HERE, "files/test_unclosed.py"),
+    "remedy/spelling.py:_examine": (
         "verify/test_salvage.py::test_the_line_for_a_damaged_file_works_as_pasted",
     ),
-    "remedy/lines.py:inspect_others": (
+    "remedy/spelling.py:_inspect_others": (
         "inspect/test_findings_objects.py::test_where_the_data_of_a_virtual_dataset_lies",
     ),
-    "remedy/lines.py:remove_link": (
+    "remedy/spelling.py:_remove_link": (
         HERE,
         "inspect/test_findings_objects.py::test_the_line_that_removes_a_link_of_any_name",
     ),
-    "remedy/lines.py:put_beside": (
+    "remedy/spelling.py:_put_beside": (
         "verify/test_salvage.py::test_the_line_for_a_missing_file_names_where_it_belongs",
     ),
-    "remedy/lines.py:look_beside": (
+    "remedy/spelling.py:_look_for": (
         "inspect/test_findings_objects.py::test_raw_file_that_is_missing",
-    ),
-    "remedy/lines.py:look_for": (
         "inspect/test_findings_objects.py::test_the_line_that_finds_a_source",
     ),
-    "remedy/lines.py:bring_filter": ("inspect/test_doctor.py",),
-    "remedy/lines.py:import_filter": ("inspect/test_doctor.py",),
-    "remedy/lines.py:install": ("inspect/test_doctor.py",),
+    "remedy/spelling.py:_bring_filter": ("inspect/test_doctor.py",),
 }
 
 
@@ -234,6 +233,10 @@ def makers() -> Iterator[str]:
             calls = (node for node in ast.walk(statement) if isinstance(node, ast.Call))
             if any(getattr(call.func, "id", "") in ("Fix", "OfCopy") for call in calls):
                 yield f"{path.relative_to(package)}:{getattr(statement, 'name', '')}"
+
+
+def test_each_remedy_can_be_said() -> None:
+    assert list(SAID) == list(get_args(Remedy))
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 """Facts about files that do not exist, and how they are shown, for tests of that."""
 
 import io
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rich.console import Console
@@ -139,10 +139,17 @@ METADATA = MetadataFacts(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Said(Finding):
+    """A finding whose remedies are said by these lines."""
+
+    fixes: tuple[Fix, ...] = ()
+
+
 def finding(
     path: str | None = "/t2m", code: str = "chunk-exceeds-cache", **fields: Any
 ) -> Finding:
-    made = Finding(
+    made = Said(
         code=code,
         severity="warning",
         path=path,

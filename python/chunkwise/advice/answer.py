@@ -8,6 +8,8 @@ from typing import Any, Final
 from chunkwise.advice.verifying import Timing
 from chunkwise.model.layout import Layout
 from chunkwise.remedy.fix import Fix
+from chunkwise.remedy.records import Remedy
+from chunkwise.remedy.spelling import spelled
 
 JSON_VERSION: Final = 1
 
@@ -150,12 +152,12 @@ class Advice:
         Whether the answer was measured; otherwise it is the model's.
     reason
         Why, in a short paragraph.
-    fixes
-        Lines to paste that give the best layout.
+    remedies
+        What gives the best layout.
     cache
         What to do if the file cannot be changed; None before there is a file.
-    open_fixes
-        Lines to paste that open the file as it is, better.
+    open_remedies
+        What opens the file as it is, better.
     part
         The part of the data that was measured, in words.
     notes
@@ -184,14 +186,24 @@ class Advice:
     leave: bool
     verified: bool
     reason: str
-    fixes: tuple[Fix, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
     cache: CacheAdvice | None = None
-    open_fixes: tuple[Fix, ...] = ()
+    open_remedies: tuple[Remedy, ...] = ()
     part: str = ""
     notes: tuple[str, ...] = ()
     looked_at: int = 0
     measured: int = 0
     elapsed_s: float = 0.0
+
+    @property
+    def fixes(self) -> tuple[Fix, ...]:
+        """Lines to paste that give the best layout."""
+        return spelled(self.remedies)
+
+    @property
+    def open_fixes(self) -> tuple[Fix, ...]:
+        """Lines to paste that open the file as it is, better."""
+        return spelled(self.open_remedies)
 
     @property
     def present_read_s(self) -> float | None:
@@ -208,6 +220,9 @@ class Advice:
     def as_dict(self) -> dict[str, Any]:
         """Return it as ``--json`` prints it (docs/advise.md)."""
         record = asdict(self)
+        del record["remedies"], record["open_remedies"]
+        record["fixes"] = list(map(asdict, self.fixes))
+        record["open_fixes"] = list(map(asdict, self.open_fixes))
         record["rules"] = list(self.best.rules(self.dataset)) if self.dataset else []
         for pattern, one in zip(record["patterns"], self.patterns, strict=True):
             pattern["gain"] = one.gain

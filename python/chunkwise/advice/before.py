@@ -25,8 +25,7 @@ from chunkwise.measure.variants import scratch_folder
 from chunkwise.model.chunk_shape import default_chunk, shrunk, suited_chunk
 from chunkwise.model.search import Problem, by_rule, search, worth_a_look
 from chunkwise.model.seconds import Codec
-from chunkwise.remedy.records import Present, under_filters
-from chunkwise.remedy.writers import by_xarray, writers
+from chunkwise.remedy.records import Create, Present, under_filters
 from chunkwise.words import joined
 
 # The name in lines to paste if none was given.
@@ -134,7 +133,7 @@ def advise_new(
         verified=False,
         reason=f"For {goal.title} and {names}, {best.layout} suits best. There is no file "
         f"yet: this is the model's word, not proved, from {source_words}.",
-        fixes=(*writers(copy), *by_xarray(copy)),
+        remedies=(Create(copy), Create(copy, by_xarray=True)),
         looked_at=found.looked_at,
         elapsed_s=time.monotonic() - begun,
     )  # fmt: skip

@@ -26,9 +26,9 @@ from chunkwise.model.search import Outcome, Problem, Ranking, by_rule, front, wo
 from chunkwise.model.traffic import traffic
 from chunkwise.names import printable
 from chunkwise.patterns import taken_for
-from chunkwise.remedy.fix import Fix
 from chunkwise.remedy.records import (
     Copy,
+    Create,
     Present,
     Remedy,
     in_chunks,
@@ -36,8 +36,6 @@ from chunkwise.remedy.records import (
     natively,
     under_filters,
 )
-from chunkwise.remedy.spelling import spelled
-from chunkwise.remedy.writers import by_xarray
 from chunkwise.words import counted, format_ratio, joined
 
 
@@ -104,9 +102,9 @@ def conclude(case: Case) -> Advice:
         leave=leave,
         verified=bool(case.timings),
         reason="",
-        fixes=() if leave else fixes(target, best),
+        remedies=() if leave else _remedies(target, best),
         cache=cache,
-        open_fixes=_open_fixes(case, cache),
+        open_remedies=_open_remedies(case, cache),
         part=str(case.proof.part) if case.timings else "",
         notes=tuple(_notes(case, best)),
         looked_at=case.found.looked_at,
@@ -252,11 +250,11 @@ def _repeats(timings: Mapping[str, Timing]) -> int:
     return min((one.repeats for one in timings.values()), default=0)
 
 
-# --- lines to paste --------------------------------------------------------------------------
+# --- remedies --------------------------------------------------------------------------------
 
 
-def fixes(target: Target, best: Layout) -> tuple[Fix, ...]:
-    """Give the lines that store a dataset so: a command for both chunks and filters."""
+def _remedies(target: Target, best: Layout) -> tuple[Remedy, ...]:
+    """Store a dataset so: both chunks and filters at once."""
     if best.chunks is None:
         return ()
     now = Present(target.filters, target.chunks, target.shape, target.itemsize)
@@ -268,7 +266,7 @@ def fixes(target: Target, best: Layout) -> tuple[Fix, ...]:
         chunks = None if best.chunks == target.chunks else best.chunks
         copies = under_filters(target.file, target.dataset, best.filters, now, chunks)
     copies = tuple(replace(one, pipelines=frozenset(target.file_filters)) for one in copies)
-    return (*spelled(copies), *(fix for one in copies for fix in by_xarray(one)))
+    return (*copies, *(Create(one, by_xarray=True) for one in copies))
 
 
 def _cache(case: Case) -> CacheAdvice | None:
@@ -321,7 +319,7 @@ def _no_cache(case: Case, stored: Stored) -> str:
     )
 
 
-def _open_fixes(case: Case, cache: CacheAdvice | None) -> tuple[Fix, ...]:
+def _open_remedies(case: Case, cache: CacheAdvice | None) -> tuple[Remedy, ...]:
     target = case.target
     found: list[Remedy] = []
     if cache is not None and cache.nbytes is not None and cache.nslots is not None:
@@ -329,7 +327,7 @@ def _open_fixes(case: Case, cache: CacheAdvice | None) -> tuple[Fix, ...]:
         found.append(larger_cache(target.file, target.dataset, larger, filters=target.filters))
     if case.goal.reader_name != CHUNKWISE:
         found += natively(target.file, target.dataset, target.filters)
-    return spelled(found)
+    return tuple(found)
 
 
 # --- words -----------------------------------------------------------------------------------

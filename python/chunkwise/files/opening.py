@@ -307,15 +307,15 @@ def _refused(path: Path, offset: int, error: BaseException) -> ChunkwiseError:
 
 def _not_closed(path: Path, written: bool | None) -> str:
     # Here, as most files need no remedy.
-    from chunkwise.remedy.lines import follow_writer, saved_unclosed
+    from chunkwise.remedy.records import Copy, FollowWriter
     from chunkwise.remedy.spelling import in_short
 
     superblock = read_superblock(path)
     swmr = superblock is not None and "swmr" in superblock.flags
-    follow = f"read along: {follow_writer(str(path)).text}" if swmr else "wait for it to end"
+    follow = f"read along: {in_short(FollowWriter(str(path)))}" if swmr else "wait for it to end"
     if written:
         return f"a program has it open for writing; {follow}"
-    copy = printable(in_short(saved_unclosed(str(path))[0]) or "")
+    copy = printable(in_short(Copy(str(path), by_us=True)) or "")
     saved = f"what it had flushed is saved by: {copy}"
     if written is None:
         return (

@@ -29,7 +29,8 @@ from chunkwise.newfile.target import ConvertedPlace, Place
 from chunkwise.newfile.target import choose as where
 from chunkwise.patterns import StatedPattern
 from chunkwise.proof.conversion import as_proved_netcdf4
-from chunkwise.remedy.lines import examine
+from chunkwise.remedy.records import Examine
+from chunkwise.remedy.spelling import in_short
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.progress import Watch
 from chunkwise.repacking.records import Summary
@@ -217,7 +218,7 @@ def _require_whole(facts: FileFacts) -> None:
             where = f"{printable(facts.path)}: {printable(finding.path or '/')}"
             raise kinds[finding.verdict](
                 f"{where}: {finding.verdict}: {finding.summary} What is readable is saved by: "
-                f"{examine(facts.path, salvage=True).text}"
+                f"{in_short(Examine(facts.path, salvage=True))}"
             )
 
 

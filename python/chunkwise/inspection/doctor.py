@@ -15,8 +15,7 @@ from h5py import h5pl
 
 from chunkwise.files import filters
 from chunkwise.names import HDF5_ERRORS, printable
-from chunkwise.remedy.fix import Fix
-from chunkwise.remedy.lines import bring_filter, import_filter, install
+from chunkwise.remedy.records import BringFilter
 from chunkwise.words import counted
 
 # Plugins that netCDF-C builds and installs where their libraries are found.
@@ -53,7 +52,7 @@ class Diagnosis:
     # Whether this environment's hdf5plugin brings it.
     hdf5plugin: filters.Hdf5plugin
     reason: str  # Why it is lacking, as a part of a sentence
-    remedies: tuple[Fix, ...]  # The likeliest first; empty if nobody is known to bring it
+    remedies: tuple[BringFilter, ...]  # The likeliest first; empty if nobody is known to bring it
 
     @property
     def title(self) -> str:
@@ -121,47 +120,47 @@ def _folder(path: bytes) -> PluginFolder:
 
 def _explain(
     filter_id: int, package: filters.Hdf5plugin, loading: bool
-) -> tuple[str, tuple[Fix, ...]]:
+) -> tuple[str, tuple[BringFilter, ...]]:
     """Give the reason why a filter is lacking, and what helps."""
     if filter_id in filters.RESERVED:
         return _explain_builtin(filter_id)
     by_netcdf = filter_id in _IN_NETCDF_C and shutil.which("nc-config") is not None
-    netcdf = (bring_filter("netcdf"),) if by_netcdf else ()
+    netcdf = (BringFilter("netcdf"),) if by_netcdf else ()
     if not loading:
         # hdf5plugin registers its filters itself, and is not held up by that.
-        imported = (import_filter(),) if package == "not imported" else ()
+        imported = (BringFilter("import"),) if package == "not imported" else ()
         return (
             "HDF5_PLUGIN_PRELOAD=:: in the environment forbids plugins",
-            (bring_filter("allow"), *imported),
+            (BringFilter("allow"), *imported),
         )
     if package == "not imported":
         return (
             "hdf5plugin, which brings it, is installed and not imported",
-            (import_filter(), bring_filter("tools"), *netcdf),
+            (BringFilter("import"), BringFilter("tools"), *netcdf),
         )
     if package == "imported":
         return (
             "hdf5plugin is imported and its plugin does not load in this libhdf5",
-            (bring_filter("again"), *netcdf),
+            (BringFilter("again"), *netcdf),
         )
     if filter_id in filters.IN_HDF5PLUGIN:
         old = "the hdf5plugin installed here is too old to bring it"
         reason = (
             old if package == "without it" else "hdf5plugin, which brings it, is not installed"
         )
-        found = (bring_filter("install"), import_filter(), bring_filter("tools"))
+        found = (BringFilter("install"), BringFilter("import"), BringFilter("tools"))
         return reason, (*found, *netcdf)
     if filter_id in filters.PACKAGES:
         other = filters.PACKAGES[filter_id]
-        helps = (install(other.name), import_filter(other.module))
+        helps = (BringFilter("package", other.name), BringFilter("import", other.module))
         return f"the package {other.name} brings it", helps
     return filters.rare(filter_id), ()
 
 
-def _explain_builtin(filter_id: int) -> tuple[str, tuple[Fix, ...]]:
+def _explain_builtin(filter_id: int) -> tuple[str, tuple[BringFilter, ...]]:
     needs = _BUILD_NEEDS.get(filter_id)
     if needs:
-        return (f"this libhdf5 was built without {needs}", (bring_filter("rebuild"),))
+        return (f"this libhdf5 was built without {needs}", (BringFilter("rebuild"),))
     if filter_id in filters.REGISTERED:
         return "this libhdf5 was built without it", ()
     return "its number is reserved for libhdf5 itself: a newer one is needed", ()

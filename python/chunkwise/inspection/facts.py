@@ -15,9 +15,9 @@ from chunkwise.model.far import Fetched
 from chunkwise.model.layout import FileLayout, metadata_block, together
 from chunkwise.model.purpose import Purpose
 from chunkwise.patterns import interpretations
-from chunkwise.remedy.commands import commands
 from chunkwise.remedy.fix import Fix
 from chunkwise.remedy.records import Anew, Copy, Present
+from chunkwise.remedy.spelling import spelled
 from chunkwise.verdicts import FileVerdict, worst_verdict
 
 # Of the dictionary that `--json` prints.
@@ -421,7 +421,7 @@ class FileFacts:
             by_us=bool(self.file_format.flags),
             low=layout.low,
         )
-        return tuple(commands(copy))
+        return spelled([copy])
 
     def as_dict(self) -> dict[str, Any]:
         """Give the facts as the dictionary that ``--json`` prints (docs/inspect.md)."""

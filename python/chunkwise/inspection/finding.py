@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
-from typing import Final, Literal, TypeVar
+from dataclasses import dataclass
+from typing import ClassVar, Final, Literal
 
 from chunkwise.errors import UsageError
 from chunkwise.model.layout import FileLayout
 from chunkwise.names import printable
 from chunkwise.remedy.fix import Fix
-from chunkwise.remedy.records import Chunks, Remedy
+from chunkwise.remedy.records import Chunks, Copy, Remedy
 from chunkwise.remedy.spelling import spelled
 from chunkwise.verdicts import FileVerdict
 from chunkwise.words import offered
 
 Severity = Literal["note", "warning", "error"]
-_Finding = TypeVar("_Finding", bound="Finding")
 # From the least to the worst.
 SEVERITIES: Final[tuple[Severity, ...]] = ("note", "warning", "error")
 # In a word; docs/findings.md explains each.
@@ -74,8 +73,8 @@ class Finding:
         The numbers by name, with their units in the names.
     source
         The paper and section, or the HDF5 function, that it rests on.
-    fixes
-        What helps, the likeliest first; empty if nothing can be pasted.
+    remedies
+        What helps, the likeliest first; empty if nobody knows.
     waste_nbytes
         Bytes stored, fetched or decoded in vain: for the order of findings.
     """
@@ -86,38 +85,37 @@ class Finding:
     summary: str
     evidence: dict[str, int | float | str]
     source: str
-    fixes: tuple[Fix, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
     waste_nbytes: int = 0
     # What it says of the file's bytes.
     verdict: FileVerdict = FileVerdict.SOUND
     # Whether it serves reads that nobody stated, or costs others: `chunkwise fix` leaves it.
     is_offer: bool = False
 
+    # The reads that it is about, by their block; None if it is about others.
+    block: Chunks | None = None
+    # What JSON has of it.
+    KEYS: ClassVar = (
+        "code", "severity", "path", "summary", "evidence", "source", "fixes", "waste_nbytes",
+        "verdict", "is_offer",
+    )  # fmt: skip
+
+    @property
+    def fixes(self) -> tuple[Fix, ...]:
+        """The lines that say the remedies; empty if nothing can be pasted."""
+        return spelled(self.remedies)
+
     @property
     def layout(self) -> FileLayout | None:
         """How a copy of the file is to be stored, without what is found; None if none mends it."""
-        if self.is_offer:
-            return None
-        return next((fix.layout for fix in self.fixes if fix.layout is not None), None)
+        copies = () if self.is_offer else self.remedies
+        made = (one.ours for one in copies if isinstance(one, Copy))
+        return next((one for one in made if one is not None), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Unspelled(Finding):
-    """A finding whose remedies are still data: findings are compared and joined as these."""
-
-    remedies: tuple[Remedy, ...] = ()
-    # The reads that it is about, by their block; None if it is about others.
-    block: Chunks | None = None
-
-    def spelled(self) -> Finding:
-        """Return the finding with its lines, the likeliest first."""
-        values = {one.name: getattr(self, one.name) for one in fields(Finding)}
-        return Finding(**values | {"fixes": spelled(self.remedies)})
-
-
-def grouped(findings: Iterable[_Finding]) -> dict[tuple[Severity, str], list[_Finding]]:
+def grouped(findings: Iterable[Finding]) -> dict[tuple[Severity, str], list[Finding]]:
     """Put findings of one severity and code together, in the order in which they come."""
-    groups: dict[tuple[Severity, str], list[_Finding]] = {}
+    groups: dict[tuple[Severity, str], list[Finding]] = {}
     for finding in findings:
         groups.setdefault((finding.severity, finding.code), []).append(finding)
     return groups

@@ -28,7 +28,7 @@ def plain(value: Any) -> Any:
     fields = getattr(value, "__dataclass_fields__", None)
     if fields is None:
         return value
-    return {name: plain(getattr(value, name)) for name in fields}
+    return {name: plain(getattr(value, name)) for name in getattr(value, "KEYS", fields)}
 
 
 def json_lines(record: dict[str, Any]) -> Iterator[str]:

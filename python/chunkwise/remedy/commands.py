@@ -12,7 +12,6 @@ import operator
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 from chunkwise.grammar import Pipeline
@@ -29,12 +28,11 @@ _ANY_CHUNK: Final = "-M 0"
 
 def commands(copy: Copy) -> Iterator[Fix]:
     """Give the commands that make a copy, that of chunkwise first."""
-    ours = tuple(one for one in copy.datasets if one.is_ours)
-    if ours[:1] == copy.datasets[:1]:
-        layout = replace(copy, datasets=ours).layout
+    layout = copy.ours
+    if layout is not None:
         options = layout.options()
         text = _line("chunkwise", f"repack {options}".rstrip(), copy)
-        joined = options if ours and not copy.exact else ""
+        joined = options if layout.datasets and not copy.exact else ""
         yield Fix("chunkwise", text, rechunks=copy.rechunks, options=joined, layout=layout)
     if copy.by_us or copy.merge or copy.low or not all(map(tools.can_repack, copy.pipelines)):
         return

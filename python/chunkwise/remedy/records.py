@@ -1,14 +1,14 @@
 """Which remedies are there, what does each need, and for whom is it?
 
-They are data: checks make them, and what compares, joins or leaves out remedies looks at these
-records.  `spelling` has the lines.
+They are data, and a closed set: checks make them, and what compares, joins or leaves out remedies
+looks at these records.  `spelling` has the lines of each.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from chunkwise.grammar import Pipeline
@@ -16,7 +16,7 @@ from chunkwise.grammar.parameters import carried
 from chunkwise.model.held import Cache
 from chunkwise.model.layout import DatasetLayout, FileLayout
 from chunkwise.model.readers import NETCDF_C
-from chunkwise.remedy.fix import Fix, Tool
+from chunkwise.remedy.fix import Tool
 from chunkwise.remedy.tools import ENCODED_FILTERS, absolute, can_encode, decodes_natively, names
 
 Chunks: TypeAlias = tuple[int, ...]
@@ -122,13 +122,115 @@ class Copy:
         return not self.exact and any(one.chunks is not None for one in self.datasets)
 
     @property
-    def offered(self) -> Chunks | None:
-        """The chunks that chunkwise repack would give to its dataset; None if it gives none."""
-        return self.datasets[0].chunks if self.datasets and self.datasets[0].is_ours else None
+    def ours(self) -> FileLayout | None:
+        """What chunkwise repack makes of it; None if it cannot write the first dataset."""
+        able = tuple(one for one in self.datasets if one.is_ours)
+        return replace(self, datasets=able).layout if able[:1] == self.datasets[:1] else None
 
 
-# Lines that stand for themselves are a remedy, too (`lines`).
-Remedy: TypeAlias = SetCache | ReadOnce | OpenNatively | Copy | Fix
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Create a dataset as the first one of a copy, in the program that writes it."""
+
+    copy: Copy
+    by_xarray: bool = False  # Whether xarray creates it
+
+
+@dataclass(frozen=True, slots=True)
+class GatherMetadata:
+    """Write a file's metadata in blocks of this size."""
+
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPaged:
+    """Read the copy of a file by pages."""
+
+    file: str
+    buffer_nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FollowWriter:
+    """Read a file along with its writer (SWMR)."""
+
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClearCopy:
+    """Copy a file whose writer was killed, so that the copy opens; the file itself stays."""
+
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class Examine:
+    """Say what of a file is damaged, element by element, and perhaps save what is left."""
+
+    file: str
+    salvage: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InspectOthers:
+    """Inspect other files, or folders."""
+
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveLink:
+    """Remove a link that leads nowhere."""
+
+    file: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class PutBeside:
+    """Copy a missing file to this place."""
+
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class LookFor:
+    """Say to HDF5 where to look for a file: where a search finds it, or beside its user."""
+
+    variable: str
+    file: str | None  # None if it lies beside the file that leads to it
+
+
+@dataclass(frozen=True, slots=True)
+class BringFilter:
+    """Get a filter that libhdf5 lacks."""
+
+    # ``allow``: plugins are forbidden; ``install``: hdf5plugin has it; ``again``: hdf5plugin is
+    # broken; ``tools``: programs of the same shell; ``netcdf``: netCDF-C has it; ``rebuild``:
+    # h5py's wheel has it; ``package``: a package has it; ``import``: a module registers it.
+    how: Literal["allow", "install", "again", "tools", "netcdf", "rebuild", "package", "import"]
+    name: str = "hdf5plugin"  # The package or module
+
+
+Remedy: TypeAlias = (
+    SetCache
+    | ReadOnce
+    | OpenNatively
+    | Copy
+    | Create
+    | GatherMetadata
+    | ReadPaged
+    | FollowWriter
+    | ClearCopy
+    | Examine
+    | InspectOthers
+    | RemoveLink
+    | PutBeside
+    | LookFor
+    | BringFilter
+)
 
 
 def larger_cache(

@@ -8,18 +8,30 @@ line for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import PurePath
+from typing import Any, Final
 
 from chunkwise.model.readers import DEFAULT_W0
-from chunkwise.names import printable, python_text
+from chunkwise.names import printable, python_text, shell_word
+from chunkwise.remedy import records, tools
 from chunkwise.remedy.commands import commands
-from chunkwise.remedy.fix import Fix
-from chunkwise.remedy.records import Copy, OpenNatively, ReadOnce, Remedy, SetCache
-from chunkwise.remedy.tools import absolute, c_text, is_in_netcdf, names, python_path
-from chunkwise.remedy.writers import c_cache, fortran_cache, writers
+from chunkwise.remedy.fix import Fix, OfCopy
+from chunkwise.remedy.records import Remedy, SetCache
+from chunkwise.remedy.tools import absolute, beside, c_text, names, python_path, shell_file
+from chunkwise.remedy.writers import by_xarray, c_cache, fortran_cache, writers
 
 _MIB: Final = 1 << 20
+_BRING: Final = {
+    "allow": "unset HDF5_PLUGIN_PRELOAD",
+    "install": "pip install --upgrade hdf5plugin  # or: conda install -c conda-forge hdf5plugin",
+    "again": "pip install --upgrade --force-reinstall hdf5plugin",
+    "tools": "# for h5dump, h5repack and other programs started from the same shell:\n"
+    "export HDF5_PLUGIN_PATH="
+    "\"$(python -c 'import hdf5plugin; print(hdf5plugin.PLUGIN_PATH)')\"",
+    "netcdf": 'export HDF5_PLUGIN_PATH="$(nc-config --plugindir)"',
+    "rebuild": "pip install --force-reinstall --only-binary h5py h5py",
+}
 
 
 def spelled(remedies: Iterable[Remedy]) -> tuple[Fix, ...]:
@@ -30,19 +42,29 @@ def spelled(remedies: Iterable[Remedy]) -> tuple[Fix, ...]:
 
 def lines(remedy: Remedy) -> Iterator[Fix]:
     """Give the lines of one remedy, those of the usual tool first."""
-    if isinstance(remedy, Fix):
-        yield remedy
-    elif isinstance(remedy, Copy):
-        yield from commands(remedy)
-        if not remedy.by_us and not remedy.exact:
-            yield from writers(remedy)
-    elif isinstance(remedy, SetCache):
-        yield from _for_writing(remedy) if remedy.writing else _for_reading(remedy)
-    elif isinstance(remedy, ReadOnce):
-        opened = f"h5py.File({remedy.file!r})[{python_path(absolute(remedy.path))}]"
-        yield Fix("h5py", f"array = {opened}[...]  # once; then index the array")
-    else:
-        yield Fix("chunkwise", f"chunkwise.open({remedy.file!r})[{absolute(remedy.path)!r}]")
+    return SAID[type(remedy)](remedy)
+
+
+def _set_cache(remedy: SetCache) -> Iterator[Fix]:
+    return _for_writing(remedy) if remedy.writing else _for_reading(remedy)
+
+
+def _read_once(remedy: records.ReadOnce) -> Iterator[Fix]:
+    opened = f"h5py.File({remedy.file!r})[{python_path(absolute(remedy.path))}]"
+    yield Fix("h5py", f"array = {opened}[...]  # once; then index the array")
+
+
+def _open_natively(remedy: records.OpenNatively) -> Iterator[Fix]:
+    yield Fix("chunkwise", f"chunkwise.open({remedy.file!r})[{absolute(remedy.path)!r}]")
+
+
+def _copy(remedy: records.Copy) -> Iterator[Fix]:
+    yield from commands(remedy)
+    yield from writers(remedy)
+
+
+def _create(remedy: records.Create) -> Iterator[Fix]:
+    return by_xarray(remedy.copy) if remedy.by_xarray else writers(remedy.copy)
 
 
 def _for_writing(remedy: SetCache) -> Iterator[Fix]:
@@ -64,7 +86,7 @@ def _for_reading(remedy: SetCache) -> Iterator[Fix]:
     ]
     if "lzf" not in names(remedy.filters):
         # It comes with h5py, and others do not have it.
-        if is_in_netcdf(path):
+        if tools.is_in_netcdf(path):
             opened = f"netCDF4.Dataset({remedy.file!r})[{path!r}]"
             arguments = f"{remedy.nbytes}, {remedy.nslots}, {DEFAULT_W0}"
             found.append(
@@ -74,6 +96,96 @@ def _for_reading(remedy: SetCache) -> Iterator[Fix]:
         if path.isprintable() and path.isascii():
             found.append(Fix("Fortran", _opened_in_fortran(remedy)))
     yield from sorted(found, key=lambda fix: fix.tool != remedy.program)
+
+
+# --- files, links, filters --------------------------------------------------------------
+
+
+def _gather_metadata(remedy: records.GatherMetadata) -> Iterator[Fix]:
+    call = f"h5py.File(name, 'w', meta_block_size={remedy.nbytes})"
+    yield Fix("h5py", f"# in the program that writes it:\n{call}", writing=True)
+
+
+def _read_paged(remedy: records.ReadPaged) -> Iterator[Fix]:
+    if remedy.file.isprintable():
+        copy = beside(remedy.file, "repacked")
+        yield OfCopy("h5py", f"h5py.File({copy!r}, page_buf_size={remedy.buffer_nbytes})")
+
+
+def _follow_writer(remedy: records.FollowWriter) -> Iterator[Fix]:
+    yield Fix("h5py", f"file = h5py.File({remedy.file!r}, 'r', swmr=True)")
+
+
+def _clear_copy(remedy: records.ClearCopy) -> Iterator[Fix]:
+    # ``h5clear -s`` alone would cut it where its superblock ends it, which a SWMR writer does not
+    # keep up to date; ``--increment=0`` first puts that end where the file ends.
+    copy = shell_file(beside(remedy.file, "cleared"))
+    cleared = f"h5clear -s --increment=0 {copy}"
+    yield Fix("h5clear", f"cp {shell_file(remedy.file)} {copy} && {cleared}")
+
+
+def _examine(remedy: records.Examine) -> Iterator[Fix]:
+    command = f"chunkwise verify {shell_file(remedy.file)}"
+    if remedy.salvage:
+        command += f" --salvage {shell_file(beside(remedy.file, 'salvaged'))}"
+    yield Fix("chunkwise", command)
+
+
+def _inspect_others(remedy: records.InspectOthers) -> Iterator[Fix]:
+    yield Fix("chunkwise", f"chunkwise inspect {' '.join(map(shell_file, remedy.files))}")
+
+
+def _remove_link(remedy: records.RemoveLink) -> Iterator[Fix]:
+    opened = f"with h5py.File({remedy.file!r}, 'r+') as file:"
+    yield Fix("h5py", f"{opened}\n    del file[{python_path(remedy.path)}]")
+
+
+def _put_beside(remedy: records.PutBeside) -> Iterator[Fix]:
+    yield Fix("shell", f"# copy it, under this name, to:\nls {shell_file(remedy.place)}")
+
+
+def _look_for(remedy: records.LookFor) -> Iterator[Fix]:
+    if remedy.file is None:
+        yield Fix("shell", f"export {remedy.variable}='${{ORIGIN}}'")
+        return
+    name = PurePath(remedy.file)
+    # HDF5 looks for the name's own folders below the given one.
+    inner = () if name.is_absolute() else name.parts[:-1]
+    if ".." in inner:
+        return
+    wanted = name.name if name.is_absolute() else str(name)
+    found = f"find ~ -path {shell_word('*/' + wanted)} -print -quit"
+    folder = f'"$(dirname "$({found})")"'
+    for _ in inner:
+        folder = f'"$(dirname {folder})"'
+    yield Fix("shell", f"export {remedy.variable}={folder}")
+
+
+def _bring_filter(remedy: records.BringFilter) -> Iterator[Fix]:
+    if remedy.how == "import":
+        yield Fix("h5py", f"import {remedy.name}  # before the data is read")
+    else:
+        yield Fix("shell", _BRING.get(remedy.how, f"pip install {remedy.name}"))
+
+
+# What says each kind of remedy.
+SAID: Final[Mapping[type, Callable[[Any], Iterator[Fix]]]] = {
+    SetCache: _set_cache,
+    records.ReadOnce: _read_once,
+    records.OpenNatively: _open_natively,
+    records.Copy: _copy,
+    records.Create: _create,
+    records.GatherMetadata: _gather_metadata,
+    records.ReadPaged: _read_paged,
+    records.FollowWriter: _follow_writer,
+    records.ClearCopy: _clear_copy,
+    records.Examine: _examine,
+    records.InspectOthers: _inspect_others,
+    records.RemoveLink: _remove_link,
+    records.PutBeside: _put_beside,
+    records.LookFor: _look_for,
+    records.BringFilter: _bring_filter,
+}
 
 
 # --- in a few words --------------------------------------------------------------------
@@ -88,9 +200,9 @@ def in_short(remedy: Remedy) -> str | None:
         slots = "" if remedy.own_slots else f", rdcc_nslots={remedy.nslots}"
         cache = f"rdcc_nbytes={remedy.nbytes // _MIB} * 2**20{slots}"
         return f"h5py.File({python_text(remedy.file)}, {cache})"
-    if isinstance(remedy, OpenNatively):
+    if isinstance(remedy, records.OpenNatively):
         return f"chunkwise.open({python_text(remedy.file)})[{python_text(remedy.path)}]"
-    if isinstance(remedy, ReadOnce):
+    if isinstance(remedy, records.ReadOnce):
         return "array = dataset[...]  # once; then index the array"
     return next((fix.text for fix in lines(remedy) if not fix.writing), None)
 
@@ -99,7 +211,7 @@ def in_c(remedy: Remedy) -> str | None:
     """Give the lines of C that do what a remedy in Python does; None where C has no like."""
     if isinstance(remedy, SetCache):
         return _opened_in_c(remedy)
-    if not isinstance(remedy, ReadOnce):
+    if not isinstance(remedy, records.ReadOnce):
         return None
     file, path = c_text(remedy.file), c_text(absolute(remedy.path))
     return "\n".join(

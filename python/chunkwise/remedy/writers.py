@@ -32,7 +32,7 @@ _WRITER: Final = "in the program that writes it"
 
 def writers(copy: Copy) -> Iterator[Fix]:
     """Give the lines that write the first dataset of a copy as it is there."""
-    if not copy.datasets or copy.datasets[0].chunks == CONTIGUOUS:
+    if not copy.datasets or copy.by_us or copy.exact or copy.datasets[0].chunks == CONTIGUOUS:
         return
     one = copy.datasets[0]
     written = _Written(absolute(one.path), _pipeline(one), one.chunks or one.now.chunks, one.now)

@@ -18,7 +18,7 @@ from chunkwise.model.readers import LIBHDF5_1, LIBHDF5_2, UNCACHED, Reader
 from chunkwise.model.traffic import Pattern
 from chunkwise.names import printable
 from chunkwise.remedy.fix import Fix
-from chunkwise.remedy.records import larger_cache
+from chunkwise.remedy.records import Copy, larger_cache
 from chunkwise.remedy.spelling import spelled
 from chunkwise.running.trace import Trace, TracedDataset, patterns, totals, under_run
 from chunkwise.words import counted, format_seconds
@@ -80,9 +80,9 @@ def worst(one: TracedDataset) -> RunFinding | None:
     for finding in facts.findings:
         if finding.path != one.dataset:
             continue
-        fixes = [fix for fix in finding.fixes if not fix.writing]
         # A program that nobody can change takes a file in other chunks as it is.
-        fixes.sort(key=lambda fix: not fix.repacks)
+        remedies = sorted(finding.remedies, key=lambda one: not isinstance(one, Copy))
+        fixes = [fix for fix in spelled(remedies) if not fix.writing]
         line = fixes[0].text if fixes else ""
         lines = _in_program(fixes)
         gain = _gain(one, under_run(one, 1)) if lines else ""

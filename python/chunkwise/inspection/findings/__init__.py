@@ -13,14 +13,13 @@ from typing import Final, TypeGuard
 
 from chunkwise.files.answers import Answer
 from chunkwise.inspection.facts import FileFacts
-from chunkwise.inspection.finding import SEVERITIES, Finding, Unspelled
+from chunkwise.inspection.finding import SEVERITIES, Finding
 from chunkwise.inspection.findings import access, cache, chunks, file, filters, objects, placement
 from chunkwise.inspection.findings.subject import DatasetCheck, Subject
 from chunkwise.model import worth
 from chunkwise.model.readers import Reader
 from chunkwise.model.traffic import Pattern
-from chunkwise.remedy.lines import examine
-from chunkwise.remedy.records import Chunks, Copy, Remedy
+from chunkwise.remedy.records import Chunks, Copy, Create, Examine, GatherMetadata, Remedy
 from chunkwise.verdicts import FileVerdict
 
 __all__ = ["find"]
@@ -66,7 +65,7 @@ def find(
     pipelines = frozenset(of_file)
     found = [_beside_others(finding, pipelines) for finding in found]
     found.sort(key=_weight, reverse=True)
-    said = [finding.spelled() for finding in _together(found)]
+    said = list(_together(found))
     state = facts.file_format
     if state.flags or state.early_end is not None or state.refused is not None:
         said = [_for_what_hdf5_refuses(finding) for finding in said]
@@ -75,7 +74,7 @@ def find(
     return tuple(said)
 
 
-def _beside_others(finding: Unspelled, pipelines: frozenset[str]) -> Unspelled:
+def _beside_others(finding: Finding, pipelines: frozenset[str]) -> Finding:
     """Say to copies that change datasets which others the file has."""
     remedies = tuple(
         replace(one, pipelines=pipelines) if _changes_datasets(one) else one
@@ -88,9 +87,9 @@ def _changes_datasets(remedy: Remedy) -> TypeGuard[Copy]:
     return isinstance(remedy, Copy) and bool(remedy.datasets)
 
 
-def _together(found: list[Unspelled]) -> Iterator[Unspelled]:
+def _together(found: list[Finding]) -> Iterator[Finding]:
     """Make the commands of the worst finding of each kind name all datasets with it."""
-    groups: dict[tuple[str, str, bool], list[Unspelled]] = {}
+    groups: dict[tuple[str, str, bool], list[Finding]] = {}
     for finding in found:
         key = finding.severity, finding.code, finding.is_offer
         groups.setdefault(key, []).append(finding)
@@ -114,7 +113,7 @@ def _weight(finding: Finding) -> tuple[int, bool, int]:
     return SEVERITIES.index(finding.severity), for_everyone, finding.waste_nbytes
 
 
-def _of_dataset(subject: Subject) -> list[Unspelled]:
+def _of_dataset(subject: Subject) -> list[Finding]:
     found = [finding for check in DATASET_CHECKS for finding in check(subject)]
     by_code = {finding.code: finding for finding in found}
     # The same copy fixes both.
@@ -135,7 +134,7 @@ def _of_dataset(subject: Subject) -> list[Unspelled]:
     return _with_one_pipeline(_with_one_shape(subject, by_code))
 
 
-def _with_one_shape(subject: Subject, by_code: dict[str, Unspelled]) -> dict[str, Unspelled]:
+def _with_one_shape(subject: Subject, by_code: dict[str, Finding]) -> dict[str, Finding]:
     """Make all findings about a dataset offer the same chunks: it can have only one shape."""
     # A finding by itself may offer what is next to the dataset's own shape.  Where patterns are
     # stated, where several do not agree, or where what is offered would have a finding again, the
@@ -192,12 +191,13 @@ def _rechunks(remedy: Remedy) -> TypeGuard[Copy]:
     return isinstance(remedy, Copy) and remedy.rechunks
 
 
-def _shape(found: Unspelled) -> Chunks | None:
+def _shape(found: Finding) -> Chunks | None:
     """Give the chunks that a finding offers in place of others."""
-    return next((one.offered for one in found.remedies if _rechunks(one)), None)
+    copies = (one.datasets[0] for one in found.remedies if _rechunks(one))
+    return next((one.chunks for one in copies if one.is_ours), None)
 
 
-def _with_one_pipeline(by_code: dict[str, Unspelled]) -> list[Unspelled]:
+def _with_one_pipeline(by_code: dict[str, Finding]) -> list[Finding]:
     """Make all findings about a dataset offer the same filters."""
     offering = [by_code[code] for code in _BY_FILTERS if code in by_code]
     offering = [found for found in offering if found.remedies and not found.is_offer]
@@ -208,12 +208,12 @@ def _with_one_pipeline(by_code: dict[str, Unspelled]) -> list[Unspelled]:
     return list((by_code | agreed).values())
 
 
-def _pipelines(found: Unspelled) -> tuple[str | None, ...]:
+def _pipelines(found: Finding) -> tuple[str | None, ...]:
     copies = (copy for copy in found.remedies if isinstance(copy, Copy))
     return tuple(one.filters for copy in copies for one in copy.datasets)
 
 
-def _both(chunks: Unspelled, cache: Unspelled) -> Unspelled:
+def _both(chunks: Finding, cache: Finding) -> Finding:
     """Join two findings about the same reads: what the chunks and what the cache do to them."""
     return replace(
         chunks,
@@ -229,18 +229,19 @@ def _both(chunks: Unspelled, cache: Unspelled) -> Unspelled:
 def _of_damaged(file: str, finding: Finding) -> Finding:
     """Leave out what copies a damaged file into another layout; offer what saves its rest."""
     if finding.verdict is FileVerdict.DAMAGED:
-        return replace(finding, fixes=(examine(file, salvage=True), examine(file)))
-    kept = tuple(
-        fix
-        for fix in finding.fixes
-        if fix.writing or not (fix.rechunks or fix.options or fix.layout)
-    )
-    return replace(finding, fixes=kept)
+        return replace(finding, remedies=(Examine(file, salvage=True), Examine(file)))
+    kept = (Create(one) if isinstance(one, Copy) else one for one in finding.remedies)
+    return replace(finding, remedies=tuple(kept))
 
 
 def _for_what_hdf5_refuses(finding: Finding) -> Finding:
-    """Leave out lines that open a file which libhdf5 refuses as it is, wholly or in part."""
+    """Leave out what opens a file that libhdf5 refuses as it is, wholly or in part."""
     if finding.code in ("not-closed", "early-end", "refused-here"):
         return finding
-    kept = tuple(fix for fix in finding.fixes if fix.writing or fix.repacks)
-    return replace(finding, fixes=kept)
+    kept: list[Remedy] = []
+    for one in finding.remedies:
+        if isinstance(one, Copy):
+            kept += (replace(one, by_us=True), Create(one))
+        elif isinstance(one, GatherMetadata):
+            kept.append(one)
+    return replace(finding, remedies=tuple(kept))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from chunkwise.grammar import format_shape, format_size
-from chunkwise.inspection.finding import Unspelled
+from chunkwise.inspection.finding import Finding
 from chunkwise.inspection.findings.chunks import SMALL_DATASET_NBYTES, offered_chunks, other_chunks
 from chunkwise.inspection.findings.subject import DatasetCheck, Subject, by_cost
 from chunkwise.inspection.promise import promised_s
@@ -20,7 +20,7 @@ from chunkwise.names import printable
 from chunkwise.words import format_ratio, format_seconds, format_speed
 
 
-def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
+def access_mismatch(subject: Subject) -> Iterator[Finding]:
     """Find datasets that other chunks would serve much better."""
     facts = subject.facts
     if not subject.stated or not facts.shape or not facts.stored_nbytes:
@@ -81,7 +81,7 @@ def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
         described = f"In chunks of {format_shape(before)}, " + reason(
             facts.shape, facts.itemsize, before, subject.stated
         )
-    yield Unspelled(
+    yield Finding(
         code="access-mismatch",
         severity="note"
         if for_others

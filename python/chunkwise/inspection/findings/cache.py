@@ -11,7 +11,7 @@ import h5py
 
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspection.facts import ChunkFacts, DatasetFacts, Survival
-from chunkwise.inspection.finding import SEVERITIES, Severity, Unspelled
+from chunkwise.inspection.finding import SEVERITIES, Finding, Severity
 from chunkwise.inspection.findings.chunks import offered_chunks, other_chunks
 from chunkwise.inspection.findings.subject import COMPRESSED, DatasetCheck, Subject, by_cost
 from chunkwise.inspection.patterns import Block, decoding_speed, stored_as, survival, walked
@@ -47,7 +47,7 @@ class _Walk:
     severity: Severity = "note"
 
 
-def chunk_exceeds_cache(subject: Subject) -> Iterator[Unspelled]:
+def chunk_exceeds_cache(subject: Subject) -> Iterator[Finding]:
     """Find filtered chunks that a reader's cache can never hold."""
     facts, chunks = subject.facts, _chunks(subject)
     if facts.filters == "none" or chunks is None:
@@ -61,7 +61,7 @@ def chunk_exceeds_cache(subject: Subject) -> Iterator[Unspelled]:
         return
     limit = min(each.cache_nbytes for each in small)
     smaller = shrunk(chunks.shape, facts.itemsize, limit)
-    yield Unspelled(
+    yield Finding(
         code="chunk-exceeds-cache",
         severity=_severity(facts, lost.decodes),
         path=subject.path,
@@ -83,7 +83,7 @@ def chunk_exceeds_cache(subject: Subject) -> Iterator[Unspelled]:
     )
 
 
-def reads_exceed_cache(subject: Subject) -> Iterator[Unspelled]:
+def reads_exceed_cache(subject: Subject) -> Iterator[Finding]:
     """Find walks that read too many other chunks between two reads of a chunk."""
     facts, chunks = subject.facts, _chunks(subject)
     smallest = min((each.cache_nbytes for each in subject.readers), default=0)
@@ -117,7 +117,7 @@ def reads_exceed_cache(subject: Subject) -> Iterator[Unspelled]:
         one for one in found if one is not worst and _suited(subject, [one.block], one.affected)
     ]
     also = [_in_words(subject, one.block) for one in others[:_MOST_NAMED]]
-    yield Unspelled(
+    yield Finding(
         code="reads-exceed-cache",
         severity=worst.severity,
         path=subject.path,
@@ -147,7 +147,7 @@ def reads_exceed_cache(subject: Subject) -> Iterator[Unspelled]:
     )
 
 
-def slot_collision(subject: Subject) -> Iterator[Unspelled]:
+def slot_collision(subject: Subject) -> Iterator[Finding]:
     """Find reads whose chunks fit a cache, but not its hash table."""
     facts, chunks = subject.facts, _chunks(subject)
     if chunks is None:
@@ -173,7 +173,7 @@ def slot_collision(subject: Subject) -> Iterator[Unspelled]:
     name, block = walk.name, walk.block
     touched = stored.walk(block).chunks_per_operation
     verb = "fetched" if facts.filters == "none" else "decoded"
-    yield Unspelled(
+    yield Finding(
         code="slot-collision",
         severity=_severity(facts, kept.decodes) if walk.fits else "note",
         path=subject.path,

@@ -16,7 +16,7 @@ from typing import Final
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.grammar.boxes import chunk_counts
 from chunkwise.inspection.facts import ChunkFacts, entry_nbytes
-from chunkwise.inspection.finding import SEVERITIES, Severity, Unspelled
+from chunkwise.inspection.finding import SEVERITIES, Finding, Severity
 from chunkwise.inspection.findings.subject import NETCDF4, PIECE_S, DatasetCheck, Subject, by_cost
 from chunkwise.inspection.patterns import stored_as
 from chunkwise.model import nominal
@@ -137,7 +137,7 @@ def index_nbytes(chunks: ChunkFacts) -> int:
     return chunks.allocated * entry_nbytes(len(chunks.shape))
 
 
-def check_count(subject: Subject) -> Iterator[Unspelled]:
+def check_count(subject: Subject) -> Iterator[Finding]:
     """Report too many chunks: ``unlimited-chunk-1``, or else ``small-chunks``."""
     chunks = _stored_chunks(subject)
     if chunks is not None:
@@ -148,7 +148,7 @@ def check_count(subject: Subject) -> Iterator[Unspelled]:
             yield found
 
 
-def check_reach(subject: Subject, agreed: tuple[int, ...] | None = None) -> Iterator[Unspelled]:
+def check_reach(subject: Subject, agreed: tuple[int, ...] | None = None) -> Iterator[Finding]:
     """Report chunks that reach too far: ``floor-chunk``, ``edge-waste``, ``single-chunk``."""
     chunks = _stored_chunks(subject)
     if chunks is not None:
@@ -167,7 +167,7 @@ CHECKS: Final[tuple[DatasetCheck, ...]] = (check_count, check_reach)
 # --- too many --------------------------------------------------------------------------
 
 
-def _unlimited_chunk_1(subject: Subject, chunks: ChunkFacts) -> Unspelled | None:
+def _unlimited_chunk_1(subject: Subject, chunks: ChunkFacts) -> Finding | None:
     shape, maxshape = _shape(subject), subject.facts.maxshape
     assert maxshape is not None
     steps = [
@@ -194,7 +194,7 @@ def _unlimited_chunk_1(subject: Subject, chunks: ChunkFacts) -> Unspelled | None
         return None
     steps_then = f", and one step through {then:,} instead of {now:,}" if then != now else ""
     waste = max(_decoded_again(subject, chunks, along), decoded - series)
-    return Unspelled(
+    return Finding(
         code="unlimited-chunk-1",
         # Nobody said that series are read; but small chunks cost every reader.
         severity=_smallness(chunks) if small else "note",
@@ -226,7 +226,7 @@ def _unlimited_chunk_1(subject: Subject, chunks: ChunkFacts) -> Unspelled | None
     )
 
 
-def _small_chunks(subject: Subject, chunks: ChunkFacts) -> Unspelled | None:
+def _small_chunks(subject: Subject, chunks: ChunkFacts) -> Finding | None:
     if not _are_small(chunks):
         return None
     shape = _shape(subject)
@@ -238,7 +238,7 @@ def _small_chunks(subject: Subject, chunks: ChunkFacts) -> Unspelled | None:
     cost = "each is found, fetched and started on its own"
     if chunks.nbytes < TINY_CHUNK_NBYTES:
         cost = "to find and start each takes longer than to read it"
-    return Unspelled(
+    return Finding(
         code="small-chunks",
         severity=_smallness(chunks),
         path=subject.path,
@@ -281,7 +281,7 @@ def _smallness(chunks: ChunkFacts) -> Severity:
 
 def _floor_chunk(
     subject: Subject, chunks: ChunkFacts, agreed: tuple[int, ...] | None
-) -> Unspelled | None:
+) -> Finding | None:
     shape = _shape(subject)
     short = [
         i
@@ -300,7 +300,7 @@ def _floor_chunk(
     if not short or saved < max(EDGE_NBYTES, FLOOR_SHARE * array):
         return None
     along = " and ".join(str(i) for i in short)
-    return Unspelled(
+    return Finding(
         code="floor-chunk",
         severity=by_cost(
             nbytes=saved, times=1 + saved / array, filtered=subject.facts.filters != "none"
@@ -329,14 +329,14 @@ def _floor_chunk(
 
 def _edge_waste(
     subject: Subject, chunks: ChunkFacts, agreed: tuple[int, ...] | None
-) -> Unspelled | None:
+) -> Finding | None:
     array = _array_nbytes(subject)
     offered = agreed or _snug(subject, chunks)
     left = _edge_nbytes(subject, offered)
     if chunks.edge_nbytes - left < max(EDGE_NBYTES, EDGE_SHARE * array):
         return None
     shape = _shape(subject)
-    return Unspelled(
+    return Finding(
         code="edge-waste",
         severity=by_cost(
             nbytes=chunks.edge_nbytes,
@@ -377,7 +377,7 @@ def _snug(subject: Subject, chunks: ChunkFacts) -> tuple[int, ...]:
     return tuple(snug)
 
 
-def _single_chunk(subject: Subject, chunks: ChunkFacts) -> Unspelled | None:
+def _single_chunk(subject: Subject, chunks: ChunkFacts) -> Finding | None:
     # Without filters, libhdf5 reads only the selected part of a large chunk.
     whole = chunks.grid == 1 and subject.facts.filters != "none"
     if not whole or _array_nbytes(subject) < SINGLE_CHUNK_NBYTES:
@@ -390,7 +390,7 @@ def _single_chunk(subject: Subject, chunks: ChunkFacts) -> Unspelled | None:
         return None
     offered_nbytes = math.prod(offered) * subject.facts.itemsize
     again = _decoded_again(subject, chunks, across)
-    return Unspelled(
+    return Finding(
         code="single-chunk",
         severity=max(
             by_cost(nbytes=again, times=1 + again / chunks.nbytes, rare=True),

@@ -9,12 +9,18 @@ from typing import Final
 
 from chunkwise.grammar import format_size
 from chunkwise.inspection.facts import DatasetFacts, FileFacts, MetadataFacts
-from chunkwise.inspection.finding import Unspelled
+from chunkwise.inspection.finding import Finding
 from chunkwise.inspection.findings.subject import OCCAM, FileCheck, by_cost
 from chunkwise.model.layout import metadata_block
 from chunkwise.model.readability import FORMAT_OF_LOW, SMALLER_LOW
-from chunkwise.remedy.lines import follow_writer, gather_metadata, read_paged, saved_unclosed
-from chunkwise.remedy.records import Copy, Remedy
+from chunkwise.remedy.records import (
+    ClearCopy,
+    Copy,
+    FollowWriter,
+    GatherMetadata,
+    ReadPaged,
+    Remedy,
+)
 from chunkwise.verdicts import FileVerdict
 from chunkwise.words import counted, format_seconds
 
@@ -53,7 +59,7 @@ _BEFORE_PAGES: Final = 3
 _MOST_PAGES: Final = 64
 
 
-def not_closed(facts: FileFacts) -> Iterator[Unspelled]:
+def not_closed(facts: FileFacts) -> Iterator[Finding]:
     """Find a file that its writer has not closed."""
     flags = facts.file_format.flags
     if not flags:
@@ -61,10 +67,10 @@ def not_closed(facts: FileFacts) -> Iterator[Unspelled]:
     unreadable = sum(entry.kind == "unreadable" for entry in facts.objects)
     lost = f"; objects in it that cannot be read: {unreadable:,}" if unreadable else ""
     swmr = "swmr" in flags
-    saved = saved_unclosed(facts.path)
     # What cannot be read cannot be repacked.
-    copies = saved[1:] if unreadable else saved
-    yield Unspelled(
+    copies = () if unreadable else (Copy(facts.path, by_us=True),)
+    saved = (*copies, ClearCopy(facts.path))
+    yield Finding(
         code="not-closed",
         severity="warning" if swmr else "error",
         path=None,
@@ -79,17 +85,17 @@ def not_closed(facts: FileFacts) -> Iterator[Unspelled]:
         ),
         evidence={"flags": "+".join(flags), "unreadable_objects": unreadable},
         source="H5Fopen, H5Fstart_swmr_write; HDF5 file format specification, superblock 3",
-        remedies=(follow_writer(facts.path), *copies) if swmr else copies,
+        remedies=(FollowWriter(facts.path), *saved) if swmr else saved,
         verdict=FileVerdict.BUSY if facts.file_format.being_written else FileVerdict.LOOSE,
     )
 
 
-def early_end(facts: FileFacts) -> Iterator[Unspelled]:
+def early_end(facts: FileFacts) -> Iterator[Finding]:
     """Find a file whose superblock states its end before that of its data."""
     stated = facts.file_format.early_end
     if stated is None:
         return
-    yield Unspelled(
+    yield Finding(
         code="early-end",
         severity="error",
         path=None,
@@ -105,12 +111,12 @@ def early_end(facts: FileFacts) -> Iterator[Unspelled]:
     )
 
 
-def refused_here(facts: FileFacts) -> Iterator[Unspelled]:
+def refused_here(facts: FileFacts) -> Iterator[Finding]:
     """Find a file that the format allows, and HDF5 of this process refuses in part."""
     said = facts.file_format.refused
     if said is None:
         return
-    yield Unspelled(
+    yield Finding(
         code="refused-here",
         severity="error",
         path=None,
@@ -121,14 +127,14 @@ def refused_here(facts: FileFacts) -> Iterator[Unspelled]:
     )
 
 
-def scattered_metadata(facts: FileFacts) -> Iterator[Unspelled]:
+def scattered_metadata(facts: FileFacts) -> Iterator[Finding]:
     """Find metadata that lies in many small pieces among the data."""
     found = facts.metadata
     if found is None or found.extents < _MANY_EXTENTS:
         return
     if found.span_nbytes < _SPREAD * found.nbytes:
         return
-    yield Unspelled(
+    yield Finding(
         code="scattered-metadata",
         severity=by_cost(seconds=_SEEK_S * found.extents),
         path=None,
@@ -153,7 +159,7 @@ def scattered_metadata(facts: FileFacts) -> Iterator[Unspelled]:
     )
 
 
-def cloud_unready(facts: FileFacts) -> Iterator[Unspelled]:
+def cloud_unready(facts: FileFacts) -> Iterator[Finding]:
     """Find a file that takes long to open and list from object storage."""
     found = facts.metadata
     if found is None or found.blocks <= _FEW_BLOCKS:
@@ -167,7 +173,7 @@ def cloud_unready(facts: FileFacts) -> Iterator[Unspelled]:
     page_nbytes = page_that_serves(facts, found)
     paged = _paged_requests(found, page_nbytes)
     slack = _slack_of_all(facts, page_nbytes)
-    yield Unspelled(
+    yield Finding(
         code="cloud-unready",
         severity=severity,
         path=None,
@@ -194,7 +200,7 @@ def cloud_unready(facts: FileFacts) -> Iterator[Unspelled]:
     )
 
 
-def lost_space(facts: FileFacts) -> Iterator[Unspelled]:
+def lost_space(facts: FileFacts) -> Iterator[Finding]:
     """Find a file with much unused space."""
     found = facts.metadata
     # Heaps and unreadable objects take space that nobody counts.
@@ -208,7 +214,7 @@ def lost_space(facts: FileFacts) -> Iterator[Unspelled]:
     if lost < max(_LOST_NBYTES, _LOST_SHARE * facts.nbytes):
         return
     must = max(1, facts.nbytes - lost)
-    yield Unspelled(
+    yield Finding(
         code="lost-space",
         severity=by_cost(nbytes=lost, times=facts.nbytes / must, filtered=False),
         path=None,
@@ -228,7 +234,7 @@ def lost_space(facts: FileFacts) -> Iterator[Unspelled]:
     )
 
 
-def old_groups(facts: FileFacts) -> Iterator[Unspelled]:
+def old_groups(facts: FileFacts) -> Iterator[Finding]:
     """Find many groups that each have a B-tree and a heap of their own."""
     groups = sum(entry.kind == "group" for entry in facts.objects)
     saved = groups * _OLD_GROUP_NBYTES
@@ -236,7 +242,7 @@ def old_groups(facts: FileFacts) -> Iterator[Unspelled]:
         return
     if saved < max(_LOST_NBYTES, _LOST_SHARE * facts.nbytes):
         return
-    yield Unspelled(
+    yield Finding(
         code="old-groups",
         severity=by_cost(nbytes=saved, times=1 + saved / facts.nbytes, filtered=False),
         path=None,
@@ -261,7 +267,7 @@ def _in_blocks(facts: FileFacts, found: MetadataFacts) -> tuple[Remedy, ...]:
         # A copy keeps the strategy, under which blocks have no effect.
         return _in_pages(facts, found, page_that_serves(facts, found))
     nbytes = metadata_block(found.nbytes)
-    return replace(_copy(facts), metadata_block_nbytes=nbytes), gather_metadata(nbytes)
+    return replace(_copy(facts), metadata_block_nbytes=nbytes), GatherMetadata(nbytes)
 
 
 def _in_pages(facts: FileFacts, found: MetadataFacts, page_nbytes: int) -> tuple[Remedy, ...]:
@@ -269,7 +275,7 @@ def _in_pages(facts: FileFacts, found: MetadataFacts, page_nbytes: int) -> tuple
     # Room for all pages of metadata and some of data; libhdf5 wants a power of two.
     pages = min(_MOST_PAGES, 1 << math.ceil(found.nbytes / page_nbytes).bit_length() + 2)
     paged = replace(_copy(facts), page_nbytes=page_nbytes)
-    return paged, *read_paged(facts.path, pages * page_nbytes)
+    return paged, ReadPaged(facts.path, pages * page_nbytes)
 
 
 def _copy(facts: FileFacts) -> Copy:

@@ -10,7 +10,7 @@ import h5py
 from chunkwise.grammar import Filter, Pipeline, format_size
 from chunkwise.inspection.doctor import diagnose, means_of
 from chunkwise.inspection.facts import DatasetFacts, Encoding
-from chunkwise.inspection.finding import Severity, Unspelled
+from chunkwise.inspection.finding import Finding, Severity
 from chunkwise.inspection.findings.chunks import offered_chunks
 from chunkwise.inspection.findings.subject import (
     COMPRESSED,
@@ -46,7 +46,7 @@ _DEFLATE_LIKE: Final = frozenset({"deflate", "lzf", "lz4", "zstd"})
 _REARRANGING: Final = frozenset({"shuffle", "bitshuffle", "nbit", "scaleoffset", "szip", "blosc"})
 
 
-def weak_compression(subject: Subject) -> Iterator[Unspelled]:
+def weak_compression(subject: Subject) -> Iterator[Finding]:
     """Compression that saves less than 10% of the chunks stored."""
     facts = subject.facts
     pipeline = subject.pipeline
@@ -80,7 +80,7 @@ def weak_compression(subject: Subject) -> Iterator[Unspelled]:
         word = "without" if "shuffle" in _names(pipeline) else "with"
         summary += f" {word.capitalize()} shuffle before it, a sample shrinks by {1 - share:.0%}."
         evidence[f"sample_saving_{word}_shuffle"] = 1 - share
-    yield Unspelled(
+    yield Finding(
         code="weak-compression",
         severity=by_cost(nbytes=raw_nbytes, seconds=decode_s, times=2.0),
         path=subject.path,
@@ -93,7 +93,7 @@ def weak_compression(subject: Subject) -> Iterator[Unspelled]:
     )
 
 
-def shuffle_missing(subject: Subject) -> Iterator[Unspelled]:
+def shuffle_missing(subject: Subject) -> Iterator[Finding]:
     """Compression without shuffle, if a sample is at least 10% smaller with it."""
     facts = subject.facts
     better = _with_shuffle(subject.pipeline)
@@ -105,7 +105,7 @@ def shuffle_missing(subject: Subject) -> Iterator[Unspelled]:
         return
     saving = 1 - shuffled.nbytes / plain.nbytes
     saved_nbytes = int(saving * (facts.stored_nbytes or 0))
-    yield Unspelled(
+    yield Finding(
         code="shuffle-missing",
         severity=by_cost(nbytes=saved_nbytes, times=1 / (1 - saving)),
         path=subject.path,
@@ -124,7 +124,7 @@ def shuffle_missing(subject: Subject) -> Iterator[Unspelled]:
     )
 
 
-def shuffle_useless(subject: Subject) -> Iterator[Unspelled]:
+def shuffle_useless(subject: Subject) -> Iterator[Finding]:
     """Shuffle before compression, if a sample is as small without it."""
     facts = subject.facts
     pipeline = subject.pipeline
@@ -138,7 +138,7 @@ def shuffle_useless(subject: Subject) -> Iterator[Unspelled]:
         return
     lost_nbytes = int(max(0.0, 1 - plain.nbytes / shuffled.nbytes) * (facts.stored_nbytes or 0))
     loss = f"; the whole dataset loses about {format_size(lost_nbytes)}" if lost_nbytes else ""
-    yield Unspelled(
+    yield Finding(
         code="shuffle-useless",
         severity="note",
         path=subject.path,
@@ -154,7 +154,7 @@ def shuffle_useless(subject: Subject) -> Iterator[Unspelled]:
     )
 
 
-def uncompressed(subject: Subject) -> Iterator[Unspelled]:
+def uncompressed(subject: Subject) -> Iterator[Finding]:
     """Much data without compression, of which a sample shrinks to under half."""
     facts = subject.facts
     pipeline = subject.pipeline
@@ -172,7 +172,7 @@ def uncompressed(subject: Subject) -> Iterator[Unspelled]:
     better = Pipeline(Pipeline.parse(best.filters).filters + checksum)
     chunks = None if facts.chunks else offered_chunks(subject)
     need = " in chunks" if chunks else ""
-    yield Unspelled(
+    yield Finding(
         code="uncompressed",
         severity="note",
         path=subject.path,
@@ -197,7 +197,7 @@ def uncompressed(subject: Subject) -> Iterator[Unspelled]:
     )
 
 
-def filters_left_out(subject: Subject) -> Iterator[Unspelled]:
+def filters_left_out(subject: Subject) -> Iterator[Finding]:
     """Chunks stored without a filter, which libhdf5 may spoil when it stores them again."""
     # It keeps the old filter mask of a chunk that is stored again at the same length.
     facts = subject.facts
@@ -212,7 +212,7 @@ def filters_left_out(subject: Subject) -> Iterator[Unspelled]:
         for one in pipeline.filters
     )
     when = "These filters never change it" if keeps_length else "That is rare with these filters"
-    yield Unspelled(
+    yield Finding(
         code="filters-left-out",
         severity="warning" if keeps_length else "note",
         path=subject.path,
@@ -231,7 +231,7 @@ def filters_left_out(subject: Subject) -> Iterator[Unspelled]:
     )
 
 
-def filter_unavailable(subject: Subject) -> Iterator[Unspelled]:
+def filter_unavailable(subject: Subject) -> Iterator[Finding]:
     """A filter of stored chunks that a reader does not have."""
     facts = subject.facts
     # If nothing is stored, there is nothing to decode, and reads give fill values.
@@ -262,7 +262,7 @@ def filter_unavailable(subject: Subject) -> Iterator[Unspelled]:
                 f"It cannot be read {where}: {library} lacks the filter {found.title} that it was "
                 f"written with; {found.reason}. {found.searched}"
             ).rstrip()
-        yield Unspelled(
+        yield Finding(
             code="filter-unavailable",
             severity=severity,
             path=subject.path,

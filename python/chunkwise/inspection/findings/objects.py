@@ -10,20 +10,18 @@ import h5py
 
 from chunkwise.files.causes import cause_of
 from chunkwise.inspection.facts import ObjectFacts, Source, TooShort
-from chunkwise.inspection.finding import Unspelled
+from chunkwise.inspection.finding import Finding
 from chunkwise.inspection.findings.subject import ObjectCheck
 from chunkwise.inspection.sources import NOT_LOOKED_FOR, is_file, places, verdict_of_source
 from chunkwise.names import printable
-from chunkwise.remedy.fix import Fix
-from chunkwise.remedy.lines import inspect_others, look_beside, look_for, put_beside, remove_link
-from chunkwise.remedy.records import Copy, Remedy
+from chunkwise.remedy.records import Copy, InspectOthers, LookFor, PutBeside, Remedy, RemoveLink
 from chunkwise.verdicts import FileVerdict, worst_verdict
 
 # Beyond, their folders are shorter to name.
 _FEW_SOURCES: Final = 4
 
 
-def sources_missing(_: str, facts: ObjectFacts) -> Iterator[Unspelled]:
+def sources_missing(_: str, facts: ObjectFacts) -> Iterator[Finding]:
     """Virtual sources or raw files that are not there: their data is replaced or lost."""
     dataset = facts.dataset
     if dataset is None or dataset.sources is None:
@@ -47,7 +45,7 @@ def sources_missing(_: str, facts: ObjectFacts) -> Iterator[Unspelled]:
     else:
         silent = False
         summary += "Reading the data fails"
-    yield Unspelled(
+    yield Finding(
         code="sources-missing",
         severity="error",
         path=facts.path,
@@ -66,7 +64,7 @@ def sources_missing(_: str, facts: ObjectFacts) -> Iterator[Unspelled]:
     )
 
 
-def data_elsewhere(file: str, facts: ObjectFacts) -> Iterator[Unspelled]:
+def data_elsewhere(file: str, facts: ObjectFacts) -> Iterator[Finding]:
     """A virtual dataset whose sources are there: chunks and filters are theirs."""
     dataset = facts.dataset
     if dataset is None or dataset.layout != "virtual" or not dataset.sources:
@@ -76,7 +74,7 @@ def data_elsewhere(file: str, facts: ObjectFacts) -> Iterator[Unspelled]:
     if not elsewhere or any(source.missing is not None for source in dataset.sources):
         return
     count = "another file" if len(elsewhere) == 1 else f"{len(elsewhere):,} other files"
-    yield Unspelled(
+    yield Finding(
         code="data-elsewhere",
         severity="note",
         path=facts.path,
@@ -96,20 +94,20 @@ def data_elsewhere(file: str, facts: ObjectFacts) -> Iterator[Unspelled]:
     )
 
 
-def _inspect_sources(file: str, names: list[str]) -> Fix:
+def _inspect_sources(file: str, names: list[str]) -> InspectOthers:
     """Inspect the files where the data lies, or their folder."""
     folder = PurePath(file).parent
     places = list(dict.fromkeys(str(folder / name) for name in names))
     if len(places) > _FEW_SOURCES:
         places = list(dict.fromkeys(str(PurePath(place).parent) for place in places))
-    return inspect_others(*places)
+    return InspectOthers(tuple(places))
 
 
-def unreadable_object(_: str, facts: ObjectFacts) -> Iterator[Unspelled]:
+def unreadable_object(_: str, facts: ObjectFacts) -> Iterator[Finding]:
     """A link to something that HDF5 cannot open."""
     if facts.kind != "unreadable":
         return
-    yield Unspelled(
+    yield Finding(
         code="unreadable-object",
         severity="error",
         path=facts.path,
@@ -127,12 +125,12 @@ def unreadable_object(_: str, facts: ObjectFacts) -> Iterator[Unspelled]:
     )
 
 
-def unreadable_chunks(_: str, facts: ObjectFacts) -> Iterator[Unspelled]:
+def unreadable_chunks(_: str, facts: ObjectFacts) -> Iterator[Finding]:
     """A dataset that opens, and whose chunks cannot be found."""
     reason = facts.dataset and facts.dataset.unlisted
     if not reason:
         return
-    yield Unspelled(
+    yield Finding(
         code="unreadable-chunks",
         severity="error",
         path=facts.path,
@@ -146,14 +144,14 @@ def unreadable_chunks(_: str, facts: ObjectFacts) -> Iterator[Unspelled]:
     )
 
 
-def unreadable_attribute(_: str, facts: ObjectFacts) -> Iterator[Unspelled]:
+def unreadable_attribute(_: str, facts: ObjectFacts) -> Iterator[Finding]:
     """Attributes that HDF5 cannot list."""
     if not facts.unreadable_attributes:
         return
     reasons = ", ".join(map(printable, facts.unreadable_attributes)).removeprefix("* ")
     count = facts.attributes or 0
     its = "its only attribute" if count == 1 else f"its {count:,} attributes"
-    yield Unspelled(
+    yield Finding(
         code="unreadable-attribute",
         severity="warning",
         path=facts.path,
@@ -167,7 +165,7 @@ def unreadable_attribute(_: str, facts: ObjectFacts) -> Iterator[Unspelled]:
     )
 
 
-def dangling_link(file: str, facts: ObjectFacts) -> Iterator[Unspelled]:
+def dangling_link(file: str, facts: ObjectFacts) -> Iterator[Finding]:
     """Soft and external links that lead nowhere."""
     if not facts.dangling:
         return
@@ -181,11 +179,11 @@ def dangling_link(file: str, facts: ObjectFacts) -> Iterator[Unspelled]:
     remedies: tuple[Remedy, ...]
     if lacking:
         # What is only not here must not be given up: the link leads to it once it is.
-        remedies = (_beside(file, name), *look_for("HDF5_EXT_PREFIX", name))
+        remedies = (_beside(file, name), LookFor("HDF5_EXT_PREFIX", name))
         looked = f" The file was looked for as {_looked_for(file, name, 'HDF5_EXT_PREFIX')}."
     else:
-        remedies = (remove_link(file, facts.path),)
-    yield Unspelled(
+        remedies = (RemoveLink(file, facts.path),)
+    yield Finding(
         code="dangling-link",
         severity="warning" if external else "note",
         path=facts.path,
@@ -220,10 +218,10 @@ def _where_to_look(source: Source, virtual: bool) -> tuple[Remedy, ...]:
     if source.missing != "no such file":
         return ()
     if virtual:
-        return look_for("HDF5_VDS_PREFIX", source.file)
+        return (LookFor("HDF5_VDS_PREFIX", source.file),)
     # Raw files are looked for where the program runs; mostly they lie beside the file.
     variable = "HDF5_EXTFILE_PREFIX"
-    return look_beside(variable), *look_for(variable, source.file)
+    return LookFor(variable, None), LookFor(variable, source.file)
 
 
 def _looked_for(file: str, name: str, variable: str) -> str:
@@ -233,7 +231,7 @@ def _looked_for(file: str, name: str, variable: str) -> str:
     return ", ".join(found)
 
 
-def _beside(file: str, name: str) -> Fix:
+def _beside(file: str, name: str) -> PutBeside:
     """Say where a missing file belongs, beside the file that leads to it."""
     place = name if PurePath(name).is_absolute() else str(PurePath(file).parent / name)
-    return put_beside(place)
+    return PutBeside(place)

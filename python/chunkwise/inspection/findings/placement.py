@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from chunkwise.grammar import format_shape, format_size
-from chunkwise.inspection.finding import Unspelled
+from chunkwise.inspection.finding import Finding
 from chunkwise.inspection.findings.chunks import index_nbytes, offered_chunks, other_chunks
 from chunkwise.inspection.findings.subject import NETCDF4, PIECE_S, DatasetCheck, Subject, by_cost
 from chunkwise.model.chunk_shape import PAGE_NBYTES
@@ -33,7 +33,7 @@ BACKWARD_SHARE: Final = 0.25
 READ_AHEAD_NBYTES: Final = 1 << 17
 
 
-def check_strided(subject: Subject) -> Iterator[Unspelled]:
+def check_strided(subject: Subject) -> Iterator[Finding]:
     """Report ``strided-contiguous``: lines that are gathered element by element."""
     facts = subject.facts
     if facts.layout != "contiguous" or not facts.shape or not facts.stored_nbytes:
@@ -55,7 +55,7 @@ def check_strided(subject: Subject) -> Iterator[Unspelled]:
         return
     lines = array // line_nbytes
     offered = offered_chunks(subject)
-    yield Unspelled(
+    yield Finding(
         code="strided-contiguous",
         severity="note",
         is_offer=True,
@@ -81,7 +81,7 @@ def check_strided(subject: Subject) -> Iterator[Unspelled]:
     )
 
 
-def check_scattered(subject: Subject) -> Iterator[Unspelled]:
+def check_scattered(subject: Subject) -> Iterator[Finding]:
     """Report ``scattered-chunks``: neighbours in the array that are none in the file."""
     chunks, stored = subject.facts.chunks, subject.facts.stored_nbytes
     if chunks is None or not stored or not chunks.order_known:
@@ -104,7 +104,7 @@ def check_scattered(subject: Subject) -> Iterator[Unspelled]:
         how = (
             f"in another order: {counted(chunks.backward, 'time')} the next one lies further back"
         )
-    yield Unspelled(
+    yield Finding(
         code="scattered-chunks",
         severity=by_cost(seconds=PIECE_S * pieces),
         path=subject.path,

@@ -11,7 +11,7 @@ from typing import Final
 from chunkwise.files.answers import Answer
 from chunkwise.grammar import Pipeline
 from chunkwise.inspection.facts import DatasetFacts, FileFacts, ObjectFacts
-from chunkwise.inspection.finding import Severity, Unspelled
+from chunkwise.inspection.finding import Finding, Severity
 from chunkwise.model.cost import Stored
 from chunkwise.model.nominal import DECODED_NBYTES_PER_S
 from chunkwise.model.purpose import Purpose, purpose
@@ -109,6 +109,6 @@ class Subject:
 # The thousand datasets of a file share a few pipelines.
 _parsed = lru_cache(maxsize=256)(Pipeline.parse)
 
-DatasetCheck = Callable[[Subject], Iterator[Unspelled]]
-ObjectCheck = Callable[[str, ObjectFacts], Iterator[Unspelled]]
-FileCheck = Callable[[FileFacts], Iterator[Unspelled]]
+DatasetCheck = Callable[[Subject], Iterator[Finding]]
+ObjectCheck = Callable[[str, ObjectFacts], Iterator[Finding]]
+FileCheck = Callable[[FileFacts], Iterator[Finding]]
