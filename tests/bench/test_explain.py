@@ -270,8 +270,7 @@ def test_lines_in_the_order_of_time_need_no_cache() -> None:
 def with_budget(monkeypatch: pytest.MonkeyPatch, nbytes: int) -> None:
     """Have chunkwise's own cache hold so many bytes."""
     given = replace(reader(CHUNKWISE), cache_nbytes=nbytes)
-    module = sys.modules[explain.__module__]  # the package has its function by the same name
-    monkeypatch.setattr(module, "reader", lambda _: given)
+    monkeypatch.setattr("chunkwise.diagnosis.reads.reader", lambda _: given)
 
 
 def measured_lines(target: Target) -> list[Cell]:

@@ -9,6 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
+from chunkwise.diagnosis.reads import decodes
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.fixing import fix
 from chunkwise.grammar import format_shape
@@ -17,10 +18,11 @@ from chunkwise.inspection.facts import FileFacts
 from chunkwise.inspection.patterns import stored_as
 from chunkwise.model import worth
 from chunkwise.model.chunk_shape import default_chunk
-from chunkwise.model.cost import Stored, decodes_in_no_order
+from chunkwise.model.cost import Stored
 from chunkwise.model.layout import FileLayout
 from chunkwise.model.nominal import slowdown
 from chunkwise.model.readers import LIBHDF5_1, LIBRARIES, reader, this_process
+from chunkwise.model.traffic import Pattern
 from chunkwise.patterns import stated
 from tests.support.commands import run
 
@@ -143,7 +145,8 @@ def test_what_was_stated_is_in_the_tables(path: Path) -> None:
         one for one in names["random:50:1x20x20"].survival if one.reader == LIBHDF5_1.name
     )
     stored = stored_as(entry.dataset)
-    assert survival.decodes == decodes_in_no_order(stored, (1, 20, 20), LIBHDF5_1, 50)
+    places = Pattern("", (1, 20, 20), scattered=True, operations=50)
+    assert survival.decodes == decodes(stored, places, LIBHDF5_1)
 
 
 def test_lists_of_selections_are_taken(path: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from inspect import getsource as source_of
 from pathlib import Path
 from typing import Any, get_args
 
@@ -25,9 +26,9 @@ from chunkwise.inspection.finding import CODES, SEVERITIES
 from chunkwise.inspection.patterns import survival
 from chunkwise.model.readers import this_process
 from chunkwise.model.traffic import Pattern
+from chunkwise.remedy import spelling
 from chunkwise.remedy.fix import Fix
 from chunkwise.remedy.records import Remedy
-from chunkwise.remedy.spelling import SAID
 from tests.inspect.test_findings_file import make_days, make_lost, many_groups
 from tests.inspect.test_findings_filters import NOISE, RNG, WALK
 from tests.inspect.test_findings_placement import write_chunks
@@ -174,7 +175,7 @@ def test_every_finding_has_its_case() -> None:
     assert {*CASES, *ELSEWHERE, *WITHOUT_FIXES} == set(CODES)
 
 
-# Which test runs what each function prints that makes a fix.
+# Which test runs what each function, or each case of one, prints that makes a fix.
 HERE = "model/test_every_fix.py::test_fixes"
 RUN_BY = {
     "remedy/commands.py:commands": (
@@ -196,47 +197,64 @@ RUN_BY = {
         "model/test_remedies.py::test_the_lines_for_c_compile",
     ),
     "remedy/spelling.py:_for_writing": ("model/test_remedies.py::test_the_lines_for_c_compile",),
-    "remedy/spelling.py:_read_once": (HERE,),
-    "remedy/spelling.py:_open_natively": (HERE,),
-    "remedy/spelling.py:_read_paged": ("inspect/test_findings_file.py::test_cloud_unready",),
-    "remedy/spelling.py:_gather_metadata": (
+    "remedy/spelling.py:ReadOnce": (HERE,),
+    "remedy/spelling.py:OpenNatively": (HERE,),
+    "remedy/spelling.py:ReadPaged": ("inspect/test_findings_file.py::test_cloud_unready",),
+    "remedy/spelling.py:GatherMetadata": (
         "inspect/test_findings_file.py::test_a_writer_brings_metadata_together",
     ),
-    "remedy/spelling.py:_follow_writer": (HERE,),
-    "remedy/spelling.py:_clear_copy": (HERE, "files/test_unclosed.py"),
-    "remedy/spelling.py:_examine": (
+    "remedy/spelling.py:FollowWriter": (HERE,),
+    "remedy/spelling.py:ClearCopy": (HERE, "files/test_unclosed.py"),
+    "remedy/spelling.py:Examine": (
         "verify/test_salvage.py::test_the_line_for_a_damaged_file_works_as_pasted",
     ),
-    "remedy/spelling.py:_inspect_others": (
+    "remedy/spelling.py:InspectOthers": (
         "inspect/test_findings_objects.py::test_where_the_data_of_a_virtual_dataset_lies",
     ),
-    "remedy/spelling.py:_remove_link": (
+    "remedy/spelling.py:RemoveLink": (
         HERE,
         "inspect/test_findings_objects.py::test_the_line_that_removes_a_link_of_any_name",
     ),
-    "remedy/spelling.py:_put_beside": (
+    "remedy/spelling.py:PutBeside": (
         "verify/test_salvage.py::test_the_line_for_a_missing_file_names_where_it_belongs",
     ),
-    "remedy/spelling.py:_look_for": (
+    "remedy/spelling.py:LookFor": (
         "inspect/test_findings_objects.py::test_raw_file_that_is_missing",
+    ),
+    "remedy/spelling.py:_look_for": (
         "inspect/test_findings_objects.py::test_the_line_that_finds_a_source",
     ),
-    "remedy/spelling.py:_bring_filter": ("inspect/test_doctor.py",),
+    "remedy/spelling.py:BringFilter": ("inspect/test_doctor.py",),
 }
 
 
 def makers() -> Iterator[str]:
-    """Name the functions of the package that make a fix."""
+    """Name the functions of the package that make a fix, or the records that they make it of."""
     package = ROOT / "python" / "chunkwise"
     for path in sorted(package.rglob("*.py")):
         for statement in ast.parse(path.read_text()).body:
-            calls = (node for node in ast.walk(statement) if isinstance(node, ast.Call))
-            if any(getattr(call.func, "id", "") in ("Fix", "OfCopy") for call in calls):
-                yield f"{path.relative_to(package)}:{getattr(statement, 'name', '')}"
+            cases = {of_record(one): one for one in ast.walk(statement) if is_case(one)}
+            parts = cases or {getattr(statement, "name", ""): statement}
+            for name, part in parts.items():
+                calls = (node for node in ast.walk(part) if isinstance(node, ast.Call))
+                if any(getattr(call.func, "id", "") in ("Fix", "OfCopy") for call in calls):
+                    yield f"{path.relative_to(package)}:{name}"
+
+
+def is_case(node: ast.AST) -> bool:
+    return isinstance(node, ast.match_case)
+
+
+def of_record(case: ast.AST) -> str:
+    """Name the record that a case is about."""
+    kind = next(one.cls for one in ast.walk(case) if isinstance(one, ast.MatchClass))
+    return kind.attr if isinstance(kind, ast.Attribute) else getattr(kind, "id", "")
 
 
 def test_each_remedy_can_be_said() -> None:
-    assert list(SAID) == list(get_args(Remedy))
+    tree = ast.parse(source_of(spelling.lines))
+    said = {of_record(one) for one in ast.walk(tree) if is_case(one)}
+    assert said == {kind.__name__ for kind in get_args(Remedy)}
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from chunkwise.model.chunk_cache import fits
-from chunkwise.model.cost import Stored, decodes_by_size, decodes_in_no_order, walk_cost
+from chunkwise.model.cost import Stored, decodes_by_size, walk_cost
 from chunkwise.model.geometry import Census, Walk
 from chunkwise.model.readers import LIBHDF5_1, LIBRARIES, UNCACHED, Reader
 from chunkwise.trials.worker import total_seconds
@@ -186,8 +186,3 @@ def test_a_walk_in_another_order() -> None:
     cache = Reader("one chunk", "one chunk", 4000, 521, 0.75)
     assert walk_cost(stored, (1, 10), cache).decodes == 1.0
     assert walk_cost(stored, (1, 10), cache, order=(1, 0)).decodes == 10.0
-
-
-def test_reads_in_no_order_lose_what_the_cache_has_no_room_for() -> None:
-    assert decodes_in_no_order(DAILY, (1, 1, 1), LIBHDF5_1, 3650) == 10.0
-    assert decodes_in_no_order(DAILY, (1, 1, 1), LIBRARIES[-1], 100) == 1.0

@@ -12,30 +12,19 @@ from dataclasses import dataclass, replace
 from chunkwise.advice import goals, patterns, sampling
 from chunkwise.advice.answer import Advice, CacheAdvice, FrontPoint, PatternAdvice
 from chunkwise.advice.verifying import Proof, Timing, figures, sums
+from chunkwise.diagnosis.reads import Cause, Reads
 from chunkwise.grammar import Pipeline, format_shape, format_size
-from chunkwise.grammar.parameters import carried
 from chunkwise.measure.target import Target
 from chunkwise.measure.verdict import verdict
 from chunkwise.model import worth
 from chunkwise.model.cost import Stored
-from chunkwise.model.held import Cache, suited
 from chunkwise.model.layout import Layout
 from chunkwise.model.readability import Needs, losses, sentences
 from chunkwise.model.readers import CHUNKWISE, DEFAULT_W0, LIBHDF5_1
 from chunkwise.model.search import Outcome, Problem, Ranking, by_rule, front, worth_a_look
-from chunkwise.model.traffic import traffic
 from chunkwise.names import printable
 from chunkwise.patterns import taken_for
-from chunkwise.remedy.records import (
-    Copy,
-    Create,
-    Present,
-    Remedy,
-    in_chunks,
-    larger_cache,
-    natively,
-    under_filters,
-)
+from chunkwise.remedy.records import Create, Present, Remedy, in_layout
 from chunkwise.words import counted, format_ratio, joined
 
 
@@ -84,7 +73,8 @@ def conclude(case: Case) -> Advice:
         best = case.present
     target = case.target
     found = tuple(_pattern(case, one, best) for one in case.asked)
-    cache = _cache(case)
+    reads = _reads(case)
+    cache = _cache(case, reads)
     advice = Advice(
         file=target.file,
         dataset=target.dataset,
@@ -104,7 +94,7 @@ def conclude(case: Case) -> Advice:
         reason="",
         remedies=() if leave else _remedies(target, best),
         cache=cache,
-        open_remedies=_open_remedies(case, cache),
+        open_remedies=_open_remedies(case, reads, cache),
         part=str(case.proof.part) if case.timings else "",
         notes=tuple(_notes(case, best)),
         looked_at=case.found.looked_at,
@@ -255,41 +245,43 @@ def _repeats(timings: Mapping[str, Timing]) -> int:
 
 def _remedies(target: Target, best: Layout) -> tuple[Remedy, ...]:
     """Store a dataset so: both chunks and filters at once."""
-    if best.chunks is None:
-        return ()
     now = Present(target.filters, target.chunks, target.shape, target.itemsize)
-    own = Pipeline.parse(target.filters)
-    copies: tuple[Copy, ...]
-    if best.filters == target.filters and carried(own) == own:
-        copies = in_chunks(target.file, target.dataset, best.chunks, now)
-    else:
-        chunks = None if best.chunks == target.chunks else best.chunks
-        copies = under_filters(target.file, target.dataset, best.filters, now, chunks)
-    copies = tuple(replace(one, pipelines=frozenset(target.file_filters)) for one in copies)
+    copies = in_layout(target.file, target.dataset, best, now, target.file_filters)
     return (*copies, *(Create(one, by_xarray=True) for one in copies))
 
 
-def _cache(case: Case) -> CacheAdvice | None:
+def _reads(case: Case) -> Reads:
+    """What is read of the dataset as it is."""
+    target = case.target
+    filtered = target.filters != "none"
+    return Reads(
+        target.file,
+        target.dataset,
+        Stored.of(target.shape, target.chunks, target.itemsize, filtered=filtered),
+        target.filters,
+        tuple(one.pattern for one in case.asked if not one.pattern.writes),
+        (case.problem.reader,),
+    )
+
+
+def _cache(case: Case, reads: Reads) -> CacheAdvice | None:
     """Say which cache helps a reader of the file as it is, or why none does."""
-    target, problem = case.target, case.problem
-    if case.goal.reader_name == CHUNKWISE:
+    problem, patterns = case.problem, reads.patterns
+    if case.goal.reader_name == CHUNKWISE or not patterns:
         return None
-    reads = [one.pattern for one in case.asked if not one.pattern.writes]
-    if not reads:
-        return None
-    if target.chunks is None:
+    if not reads.stored.chunked:
         return CacheAdvice("The dataset has no chunks, so that no chunk cache concerns it.")
-    stored = Stored(target.shape, target.chunks, target.itemsize, target.filters != "none")
-    cache = suited(stored, reads, (problem.reader,))
+    cache = reads.cache
     if cache is None:
-        return CacheAdvice(_no_cache(case, stored))
+        return CacheAdvice(_no_cache(reads))
     who = replace(problem.reader, cache_nbytes=cache.nbytes, nslots=cache.nslots)
     other = replace(problem, reader=who, known={}, timed={})
     before, after = (
-        sum(p.weight * one.pattern_s(case.present, p) for p in reads) for one in (problem, other)
+        sum(p.weight * one.pattern_s(case.present, p) for p in patterns)
+        for one in (problem, other)
     )
     if before < worth.PROGRAM * after:
-        return CacheAdvice(_no_cache(case, stored))
+        return CacheAdvice(_no_cache(reads))
     return CacheAdvice(
         f"A chunk cache of {format_size(cache.nbytes)} holds the chunks that these reads come "
         f"back to: about {format_ratio(before / after)} as fast, by the model.",
@@ -301,14 +293,12 @@ def _cache(case: Case) -> CacheAdvice | None:
     )
 
 
-def _no_cache(case: Case, stored: Stored) -> str:
+def _no_cache(reads: Reads) -> str:
     """Say why no cache helps."""
-    reads = [one.pattern for one in case.asked if not one.pattern.writes]
-    found = [traffic(stored, pattern, case.problem.reader) for pattern in reads]
-    loads, chunks = sum(one.loads for one in found), sum(one.chunks for one in found)
-    if stored.is_read_in_pieces(case.problem.reader):
+    causes = reads.causes(worth.ONCE)
+    if Cause.PIECES in causes:
         return "No chunk cache helps: the chunks are not compressed, and read piece by piece."
-    if loads <= worth.ONCE * chunks:
+    if causes == {Cause.HELD}:
         return (
             "No larger chunk cache helps: with the default one, these reads decode each chunk "
             "about once already."
@@ -319,15 +309,10 @@ def _no_cache(case: Case, stored: Stored) -> str:
     )
 
 
-def _open_remedies(case: Case, cache: CacheAdvice | None) -> tuple[Remedy, ...]:
-    target = case.target
-    found: list[Remedy] = []
-    if cache is not None and cache.nbytes is not None and cache.nslots is not None:
-        larger = Cache(cache.nbytes, cache.nslots)
-        found.append(larger_cache(target.file, target.dataset, larger, filters=target.filters))
-    if case.goal.reader_name != CHUNKWISE:
-        found += natively(target.file, target.dataset, target.filters)
-    return tuple(found)
+def _open_remedies(case: Case, reads: Reads, cache: CacheAdvice | None) -> tuple[Remedy, ...]:
+    helps = cache is not None and cache.nbytes is not None
+    ours = () if case.goal.reader_name == CHUNKWISE else reads.natively
+    return (*(reads.with_cache(reads.cache) if helps else ()), *ours)
 
 
 # --- words -----------------------------------------------------------------------------------

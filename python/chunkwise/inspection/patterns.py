@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
+from chunkwise.diagnosis.reads import decodes
 from chunkwise.inspection.facts import DatasetFacts, PatternFacts, Survival
-from chunkwise.model.cost import Stored, decodes_in_no_order, walk_cost
+from chunkwise.model.cost import Stored, walk_cost
 from chunkwise.model.geometry import line, piece, plane
 from chunkwise.model.readers import Reader
 from chunkwise.model.traffic import Pattern
@@ -61,18 +62,14 @@ def survival(
     assert facts.chunks is not None
     stored = stored_as(facts)
     cost = walk_cost(stored, read.block, reader, order=read.order)
-    decodes = cost.decodes
-    if read.scattered:
-        number = math.prod(-(-n // b) for n, b in zip(stored.shape, read.block, strict=True))
-        reads = number if read.operations is None else read.operations
-        decodes = decodes_in_no_order(stored, read.block, reader, reads)
+    often = decodes(stored, read, reader)
     # Of an unfiltered chunk that it does not cache, libhdf5 reads just what is selected, piece
     # by piece: no sample shows how long that takes.  The sample was read by libhdf5; chunkwise
     # decodes otherwise, and on all cores.
     total_s = None
     if nbytes_per_s and reader.nslots is not None and not stored.is_read_in_pieces(reader):
-        total_s = decodes * facts.chunks.allocated * facts.chunks.nbytes / nbytes_per_s
-    return Survival(reader.name, cost.reloads, cost.collisions, decodes, total_s)
+        total_s = often * facts.chunks.allocated * facts.chunks.nbytes / nbytes_per_s
+    return Survival(reader.name, cost.reloads, cost.collisions, often, total_s)
 
 
 def stored_as(facts: DatasetFacts) -> Stored:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeAlias
 
+from chunkwise.diagnosis.reads import Cause, Reads, cause, decodes
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.measure.results import Advice, Cell, Results
 from chunkwise.measure.target import Target
@@ -20,31 +21,35 @@ from chunkwise.measure.verdict import Word, verdict
 from chunkwise.memory import free_nbytes
 from chunkwise.model import worth
 from chunkwise.model.chunk_cache import FEWEST_SLOTS
-from chunkwise.model.cost import Stored, decodes_in_no_order, walk_cost
+from chunkwise.model.cost import Stored, walk_cost
 from chunkwise.model.geometry import line_axis, plane
-from chunkwise.model.held import Cache, suited
-from chunkwise.model.readers import CHUNKWISE, DEFAULT_W0, Reader, reader
+from chunkwise.model.held import Cache
+from chunkwise.model.layout import Layout
+from chunkwise.model.readers import DEFAULT_W0, Reader
 from chunkwise.model.traffic import Pattern
 from chunkwise.patterns import Access, as_pattern, defaults
 from chunkwise.remedy import records
 from chunkwise.remedy.commands import commands, copy_name
+from chunkwise.remedy.fix import Tool
 from chunkwise.remedy.spelling import in_c, in_short
 from chunkwise.trials.formats import is_netcdf3
 from chunkwise.trials.readers import COMPILED, WITH_LIBRARY_CACHE
 from chunkwise.words import LAYOUTS, counted, format_ratio, format_seconds
 
+_Remedies: TypeAlias = tuple[records.Remedy, ...]
+
 
 @dataclass(frozen=True)
-class Cause:
+class Reason:
     """What makes a pattern slow."""
 
     why: str  # In one sentence
     # What helps: one of them, or a copy and the cache that it is to be opened with.
-    remedies: tuple[records.Remedy, ...] = ()
+    remedies: _Remedies = ()
     effect: str | None = None  # What they change, and whether that was measured or computed
 
 
-def verified(cause: Cause, results: Results, main: Variant) -> Cause:
+def verified(reason: Reason, results: Results, main: Variant) -> Reason:
     """Offer measured chunks or filters in place of computed ones, if there are any."""
     others = [variant for variant in results.variants if variant != main]
     worst = max(
@@ -53,7 +58,7 @@ def verified(cause: Cause, results: Results, main: Variant) -> Cause:
         default=None,
     )
     if worst is None or not others:
-        return cause
+        return reason
     rivals = [
         cell
         for cell in results.cells
@@ -64,13 +69,13 @@ def verified(cause: Cause, results: Results, main: Variant) -> Cause:
     ]
     best = min(rivals, key=total, default=None)
     if best is None or best.variant is None or not is_faster(best, worst, worth.NOTICED):
-        return cause
+        return reason
     target, variant = results.file, best.variant
     effect = f"{faster(worst, best)}, stored as {variant}"
     copies = copied(target, variant)
     if not copies:
-        return replace(cause, effect=f"{cause.effect}; {effect}" if cause.effect else effect)
-    return replace(cause, remedies=copies, effect=effect)
+        return replace(reason, effect=f"{reason.effect}; {effect}" if reason.effect else effect)
+    return replace(reason, remedies=copies, effect=effect)
 
 
 def faster(slow: Cell, fast: Cell) -> str:
@@ -99,22 +104,9 @@ def total(cell: Cell) -> float:
 def copied(target: Target, variant: Variant) -> tuple[records.Copy, ...]:
     """Store a dataset as a variant, in a copy that loses nothing else of the file."""
     now = records.Present(target.filters, shape=target.shape)
-    found: tuple[records.Copy, ...]
-    if variant.chunks is None:
-        found = (
-            records.Copy(
-                target.file, (records.Anew(target.dataset, records.CONTIGUOUS, None, now),)
-            ),
-        )
-    elif variant.filters == target.filters:
-        found = records.in_chunks(target.file, target.dataset, variant.chunks, now)
-    else:
-        # Chunks are stated also if they stay: nccopy chooses others for small variables.
-        found = records.under_filters(
-            target.file, target.dataset, variant.filters, now, variant.chunks
-        )
-    kept = (replace(one, pipelines=frozenset(pipelines(target))) for one in found)
-    return tuple(one for one in kept if any(commands(one)))
+    layout = Layout(variant.chunks, variant.filters)
+    found = records.in_layout(target.file, target.dataset, layout, now, pipelines(target))
+    return tuple(one for one in found if any(commands(one)))
 
 
 def pipelines(target: Target) -> list[str]:
@@ -166,12 +158,12 @@ def _setting(cell: Cell) -> tuple[str, ...]:
     return tuple(text for name, text in cell.point.items() if name not in about)
 
 
-def _explain(results: Results) -> Cause | None:
+def _explain(results: Results) -> Reason | None:
     cells = [c for c in results.cells if c.reader in WITH_LIBRARY_CACHE and c.total_s]
     if not cells:
         return _unfinished(results)
     slow = Slow(results, max(cells, key=total))
-    if slow.target.stored_nbytes and slow.decodes >= worth.NOTICED:
+    if slow.target.stored_nbytes and slow.cause not in (Cause.HELD, Cause.PIECES):
         return _decoded_again(slow)
     alike = [cell for cell in cells if _reader(cell) == _reader(slow.cell)]
     best = min(alike, key=total)
@@ -184,7 +176,7 @@ def _explain(results: Results) -> Cause | None:
             return _calls(slow, largest, call.median)
         if slow.target.chunks is None:
             return _instead(_scattered(slow, best), slow)
-        if slow.is_piecemeal:
+        if slow.cause is Cause.PIECES:
             return _beside(_scattered(slow, best), slow)
     if slow.cured is not None:
         why = (
@@ -203,7 +195,7 @@ def _reader(cell: Cell) -> tuple[str, int | None, int | None, float | None]:
     return cell.reader, trial.cache_nbytes, trial.cache_nslots, trial.cache_w0
 
 
-def _unfinished(results: Results) -> Cause | None:
+def _unfinished(results: Results) -> Reason | None:
     """Explain a run in which not one read through libhdf5 came back in time."""
     for cell in results.cells:
         slow = Slow(results, cell)
@@ -229,9 +221,12 @@ class Slow:
         self.name, self.block = cell.access.name, cell.access.block
         target, filtered = self.target, self.target.filters != "none"
         self.stored = Stored.of(target.shape, target.chunks, target.itemsize, filtered=filtered)
+        access, number = cell.access, cell.total_operations or 0
         # In the order of its dimensions; of others, what one read is like.
-        self.walk = self.stored.walk(self.block, cell.access.order)
-        self.natively = (records.OpenNatively(target.file, target.dataset),)
+        self.walk = self.stored.walk(self.block, access.order)
+        self.pattern = Pattern(
+            self.name, self.block, access.order, not access.is_ordered, operations=number
+        )
 
     @cached_property
     def cache(self) -> Reader:
@@ -239,35 +234,32 @@ class Slow:
         return _in_force(self.cell)
 
     @cached_property
-    def decodes(self) -> float:
-        """How often the walk decodes each chunk; 1 if there is nothing to decode."""
-        return self.decodes_with(self.cache)
-
-    def decodes_with(self, cache: Reader) -> float:
-        """Return the same for another cache."""
-        access = self.cell.access
-        if self.target.chunks is None:
-            return 1.0
-        if access.is_ordered:
-            return walk_cost(self.stored, self.block, cache, order=access.order).decodes
-        operations = self.cell.total_operations or 0
-        return decodes_in_no_order(self.stored, self.block, cache, operations)
+    def cause(self) -> Cause:
+        """Why that cache loses chunks, if it does."""
+        return cause(self.stored, self.pattern, self.cache)
 
     @cached_property
-    def suited(self) -> Cache | None:
-        """The chunk cache with which the pattern decodes much less; None if none does."""
-        if self.target.chunks is None:
-            return None
-        pattern = as_pattern(self.cell.access, self.target.shape)
-        return suited(self.stored, (pattern,), (self.cache,))
+    def reads(self) -> Reads:
+        """What is read, and what would help."""
+        target = self.target
+        pattern = as_pattern(self.cell.access, target.shape)
+        return Reads(
+            target.file, target.dataset, self.stored, target.filters, (pattern,), (self.cache,)
+        )
+
+    @cached_property
+    def decodes(self) -> float:
+        """How often the reads decode each chunk; 1 if there is nothing to decode."""
+        return decodes(self.stored, self.pattern, self.cache)
 
     @cached_property
     def decodes_then(self) -> float:
-        """How often the walk decodes each chunk with that cache."""
-        if self.suited is None:
+        """The same with the cache that suits them."""
+        suited = self.reads.cache
+        if suited is None:
             return self.decodes
-        nbytes, nslots = self.suited.nbytes, self.suited.nslots
-        return self.decodes_with(replace(self.cache, cache_nbytes=nbytes, nslots=nslots))
+        then = replace(self.cache, cache_nbytes=suited.nbytes, nslots=suited.nslots)
+        return decodes(self.stored, self.pattern, then)
 
     @property
     def goes_through_many(self) -> bool:
@@ -280,14 +272,9 @@ class Slow:
         return many and decoded >= MUCH_DECODED * selected
 
     @property
-    def is_piecemeal(self) -> bool:
-        """Whether libhdf5 reads just the elements it needs, as from contiguous storage."""
-        return self.target.chunks is None or self.stored.is_read_in_pieces(self.cache)
-
-    @property
     def amplification(self) -> float | None:
         """How many times what all reads select is decoded, with the cache in force."""
-        if self.is_piecemeal:
+        if self.cause is Cause.PIECES:
             return 1.0
         if self.cell.access.has_unions:
             return None
@@ -325,31 +312,25 @@ class Slow:
         """Whether chunkwise was measured to be more than so many times as fast."""
         return self.fastest is not None and is_faster(self.fastest, self.cell, least)
 
-    @property
-    def is_kept(self) -> bool:
-        """Whether chunkwise's own cache holds the chunks that the walk comes back to."""
-        return self.decodes_with(reader(CHUNKWISE)) < worth.NOTICED
-
-    def with_cache(self, cache: Cache, *, own_slots: bool = False) -> tuple[records.Remedy]:
+    def with_cache(self, cache: Cache | None) -> tuple[records.SetCache, ...]:
         """Give the dataset a cache, in the language of the reader."""
-        file, dataset = self.target.file, self.target.dataset
-        names = (self.cell.reader,)
-        return (records.larger_cache(file, dataset, cache, readers=names, own_slots=own_slots),)
+        program: Tool = "netCDF4" if self.cell.reader == "netcdf4" else "h5py"
+        return self.reads.with_cache(cache, program)
 
 
 # --- what makes it slow -----------------------------------------------------------------
 
 
-def _decoded_again(slow: Slow) -> Cause:
+def _decoded_again(slow: Slow) -> Reason:
     """Explain a walk that decodes each chunk again and again."""
-    if not slow.cell.access.is_ordered:
+    if slow.cause is Cause.NO_ORDER:
         return _instead(_in_no_order(slow), slow)
     if slow.cured is None and slow.decodes < worth.NOTICED * slow.decodes_then:
         return _instead(_layout(slow), slow)
     return _beside(_cache(slow), slow)
 
 
-def _held(slow: Slow, why: str, effect: str = "") -> Cause:
+def _held(slow: Slow, why: str, effect: str = "") -> Reason:
     """Advise the cache that was measured to help, or else the one that suits the pattern."""
     target, cured = slow.target, slow.cured
     if cured is not None:
@@ -359,20 +340,25 @@ def _held(slow: Slow, why: str, effect: str = "") -> Cause:
             f"measured with a chunk cache of {_named_cache(target, cured)}: all reads of "
             f"'{slow.name}' {format_ratio(total(slow.cell) / total(cured))} as fast"
         )
-        return Cause(why, slow.with_cache(cache, own_slots=True), effect)
-    assert slow.suited is not None
-    return Cause(why, slow.with_cache(slow.suited), f"{effect} (computed, not measured)")
+        measured = tuple(replace(one, own_slots=True) for one in slow.with_cache(cache))
+        return Reason(why, measured, effect)
+    return Reason(why, slow.with_cache(slow.reads.cache), f"{effect} (computed, not measured)")
 
 
-def _cache(slow: Slow) -> Cause:
+def _cache(slow: Slow) -> Reason:
     """A cache that holds what the walk comes back to spares it the decodes."""
     target, walk, nbytes = slow.target, slow.walk, slow.cache.cache_nbytes
     chunk, cache = format_size(target.chunk_nbytes), format_size(nbytes)
     if slow.cell.cache_nbytes is not None and nbytes != target.cache_nbytes:
         cache += f", as asked for; by default {format_size(target.cache_nbytes)}"
     times = f"{slow.decodes:,.0f} times"
-    if target.chunk_nbytes > nbytes:
+    if slow.cause is Cause.CHUNK:
         held = f"A chunk ({chunk}) does not fit into the chunk cache ({cache})"
+    elif slow.cause is Cause.SLOTS:
+        held = (
+            f"The {counted(walk.chunks_per_operation, 'chunk')} of a read fit into the chunk "
+            f"cache ({cache}), but have to share its {counted(slow.cache.nslots or 0, 'slot')}"
+        )
     else:
         held = (
             f"Between two reads of a chunk ({chunk}) this walk needs "
@@ -391,7 +377,7 @@ def _often(decodes: float) -> str:
     return "once" if decodes < 1.05 else format_ratio(decodes)
 
 
-def _in_no_order(slow: Slow) -> Cause:
+def _in_no_order(slow: Slow) -> Reason:
     """Reads that touch chunks in random order need all of them cached, or smaller chunks."""
     target, walk, nbytes = slow.target, slow.walk, slow.cache.cache_nbytes
     reads, chunks = slow.cell.total_operations or 0, walk.chunk_count
@@ -404,9 +390,9 @@ def _in_no_order(slow: Slow) -> Cause:
         f"({format_size(target.chunk_nbytes)} each): they {verb} about "
         f"{slow.decodes * touched:,.0f} chunks, each about {slow.decodes:,.0f} times."
     )
-    if slow.cured is not None or slow.suited is not None:
+    if slow.cured is not None or slow.reads.cache is not None:
         return _held(slow, why, f"each chunk {_often(slow.decodes_then)}")
-    return Cause(why, effect="smaller chunks, or reads sorted by place, would need fewer")
+    return Reason(why, effect="smaller chunks, or reads sorted by place, would need fewer")
 
 
 def _named_cache(target: Target, cell: Cell) -> str:
@@ -414,7 +400,7 @@ def _named_cache(target: Target, cell: Cell) -> str:
     return format_size(nbytes) + (" (the default)" if nbytes == target.cache_nbytes else "")
 
 
-def _layout(slow: Slow) -> Cause:
+def _layout(slow: Slow) -> Reason:
     """Only other chunks make a single read cheap."""
     target, block, now = slow.target, slow.block, slow.stored
     before = walk_cost(now, block)
@@ -428,15 +414,15 @@ def _layout(slow: Slow) -> Cause:
     remedies = _repack(slow, then.chunks)
     if not remedies:
         filters = ", ".join(pipelines(target))
-        return Cause(
+        return Reason(
             why, effect=f"no copy is offered: its filters cannot be written here ({filters})"
         )
     after = walk_cost(then, block)
     if after.decoded_nbytes >= before.decoded_nbytes:
-        return Cause(why)
+        return Reason(why)
     across = plane(target.shape, line_axis(target.shape, block))
     plane_before, plane_after = walk_cost(now, across), walk_cost(then, across)
-    return Cause(
+    return Reason(
         why,
         remedies,
         f"such a read then needs {format_size(after.decoded_nbytes)} instead of "
@@ -453,7 +439,7 @@ def _stated(results: Results) -> list[Access]:
     return [] if usual.issuperset(one.block for one in accesses) else accesses
 
 
-def _repack(slow: Slow, chunks: tuple[int, ...]) -> tuple[records.Remedy, ...]:
+def _repack(slow: Slow, chunks: tuple[int, ...]) -> _Remedies:
     """Copy the file, and open the copy with a cache if no default one would do."""
     target, block = slow.target, slow.block
     copies = copied(target, Variant(chunks, target.filters))
@@ -462,10 +448,10 @@ def _repack(slow: Slow, chunks: tuple[int, ...]) -> tuple[records.Remedy, ...]:
     then = Stored(target.shape, chunks, target.itemsize)
     across = plane(target.shape, line_axis(target.shape, block))
     default = Reader("", "", target.cache_nbytes, target.cache_nslots, target.cache_w0)
-    cache = suited(then, [Pattern("", one) for one in (block, across)], (default,))
-    if cache is None:
-        return copies
-    return *copies, records.larger_cache(copy_name(copies[0]), target.dataset, cache)
+    patterns = tuple(Pattern("", one) for one in (block, across))
+    name, dataset = copy_name(copies[0]), target.dataset
+    reads = Reads(name, dataset, then, target.filters, patterns, (default,))
+    return *copies, *reads.with_cache(reads.cache)
 
 
 def _unchunked(target: Target) -> str:
@@ -476,7 +462,7 @@ def _unchunked(target: Target) -> str:
     return f"{said}, and libhdf5 reads it, through chunkwise as well"
 
 
-def _scattered(slow: Slow, best: Cell) -> Cause:
+def _scattered(slow: Slow, best: Cell) -> Reason:
     """Without filters or a cache, what is not adjacent is fetched piece by piece."""
     target = slow.target
     how = "not compressed, its chunks not cached"
@@ -491,19 +477,19 @@ def _scattered(slow: Slow, best: Cell) -> Cause:
     if slow.cured is not None:
         return _held(slow, why)
     if target.chunks is not None:
-        if slow.suited is not None:
+        if slow.reads.cache is not None:
             return _held(slow, why, "each chunk is then fetched once, as a whole")
     elif target.layout != "contiguous":
-        return Cause(why)
+        return Reason(why)
     chunks = suitable_chunks(target, _stated(slow.results))
-    return Cause(
+    return Reason(
         why,
         _repack(slow, chunks),
         f"each read then fetches whole chunks of {format_shape(chunks)} (computed, not measured)",
     )
 
 
-def _calls(slow: Slow, largest: Cell, each_s: float) -> Cause:
+def _calls(slow: Slow, largest: Cell, each_s: float) -> Reason:
     """Small reads are made of calls."""
     target = slow.target
     once = "" if target.chunks is None else "No chunk is decoded twice; "
@@ -513,17 +499,17 @@ def _calls(slow: Slow, largest: Cell, each_s: float) -> Cause:
         f"{slow.cell.total_operations or 0:,} calls costs {format_seconds(each_s)} by itself."
     )
     if total(slow.cell) < NOTICED_S:
-        return _with_gain(Cause(why), slow)
+        return _with_gain(Reason(why), slow)
     effect = (
         f"measured: all of the data in {format_seconds(total(largest))} by "
         f"'{largest.access.name}', instead of {format_seconds(total(slow.cell))}"
     )
     if target.nbytes > free_nbytes() // 4:
-        return Cause(why, effect=f"read larger blocks; {effect}")
-    return Cause(why, (records.ReadOnce(target.file, target.dataset),), effect)
+        return Reason(why, effect=f"read larger blocks; {effect}")
+    return Reason(why, (records.ReadOnce(target.file, target.dataset),), effect)
 
 
-def _no_slow_pattern(slow: Slow) -> Cause:
+def _no_slow_pattern(slow: Slow) -> Reason:
     """No pattern stands out: what is left is decoding, or copying."""
     target, amplification = slow.target, slow.amplification
     if target.stored_nbytes and (amplification or 0) >= worth.NOTICED:
@@ -534,7 +520,7 @@ def _no_slow_pattern(slow: Slow) -> Cause:
         why = f"The dataset is {_unchunked(target)}."
     elif not target.stored_nbytes:
         why = "No chunk was ever written: reading is filling memory with the fill value."
-    elif not slow.is_piecemeal and slow.goes_through_many:
+    elif slow.cause is not Cause.PIECES and slow.goes_through_many:
         why = (
             f"One read of '{slow.name}' goes through {slow.walk.chunks_per_operation:,} "
             f"chunks of {format_shape(target.chunks)}, many times what it asks for: the "
@@ -550,30 +536,31 @@ def _no_slow_pattern(slow: Slow) -> Cause:
             f"The chunks suit these patterns; what is left is decoding {target.filters}, "
             "which libhdf5 does in one thread, one chunk after the other."
         )
-    return _with_gain(Cause(why), slow)
+    return _with_gain(Reason(why), slow)
 
 
 # --- what chunkwise was measured to gain ------------------------------------------------
 
 
-def _instead(cause: Cause, slow: Slow) -> Cause:
+def _instead(reason: Reason, slow: Slow) -> Reason:
     """Offer chunkwise in the place of a copy of the file, if it was measured to gain much."""
+    natively = slow.reads.natively
     if slow.gains(worth.NOTICED):
-        if slow.is_kept and (slow.gains(worth.MUCH) or not cause.remedies):
-            return replace(cause, remedies=slow.natively, effect=_measured(slow))
-        return _beside(cause, slow)
-    if slow.fastest is None and not cause.remedies and cause.effect and slow.is_kept:
-        effect = f"{cause.effect}; chunkwise was not measured here"
-        return replace(cause, remedies=slow.natively, effect=effect)
-    return cause
+        if natively and (slow.gains(worth.MUCH) or not reason.remedies):
+            return replace(reason, remedies=natively, effect=_measured(slow))
+        return _beside(reason, slow)
+    if slow.fastest is None and not reason.remedies and reason.effect and natively:
+        effect = f"{reason.effect}; chunkwise was not measured here"
+        return replace(reason, remedies=natively, effect=effect)
+    return reason
 
 
-def _beside(cause: Cause, slow: Slow) -> Cause:
+def _beside(reason: Reason, slow: Slow) -> Reason:
     """Add to a remedy what chunkwise was measured to gain without it."""
     if not slow.gains(worth.NOTICED):
-        return cause
+        return reason
     said = f"by chunkwise.open, {_measured(slow)}"
-    return replace(cause, effect=f"{cause.effect}; {said}" if cause.effect else said)
+    return replace(reason, effect=f"{reason.effect}; {said}" if reason.effect else said)
 
 
 def _measured(slow: Slow) -> str:
@@ -596,16 +583,16 @@ _LITTLE: Final = {
 }
 
 
-def _with_gain(cause: Cause, slow: Slow) -> Cause:
+def _with_gain(reason: Reason, slow: Slow) -> Reason:
     """Say chunkwise's gain at the slowest pattern, or that there is none."""
     cell = slow.fastest
     if cell is None:
-        return cause
+        return reason
     measured, word = faster(slow.cell, cell), judged(slow.cell, cell, worth.MEASURED)
     if word != "faster":
         effect = f"nothing needs a change; {_LITTLE[word]} ({measured})"
-    elif slow.is_kept:
-        return replace(cause, remedies=slow.natively, effect=measured)
+    elif slow.reads.natively:
+        return replace(reason, remedies=slow.reads.natively, effect=measured)
     else:
         effect = f"by chunkwise.open, {measured}"
-    return replace(cause, effect=effect)
+    return replace(reason, effect=effect)

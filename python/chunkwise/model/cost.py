@@ -127,14 +127,3 @@ def decodes_by_size(
 ) -> float:
     """Return how often a walk decodes each chunk, if a cache has enough slots."""
     return stored.walk(block, order).decodes_per_chunk(reader.cache_nbytes // stored.chunk_nbytes)
-
-
-def decodes_in_no_order(stored: Stored, block: Shape, reader: Reader, operations: int) -> float:
-    """Return how often this many reads at random places decode each chunk that they touch."""
-    # A chunk is cached as often as the cache holds a share of all chunks.
-    if stored.is_read_in_pieces(reader):
-        return 1.0
-    walk = stored.walk(block)
-    touched = operations * walk.chunks_per_operation
-    lost = max(0.0, 1 - reader.cache_nbytes // stored.chunk_nbytes / walk.chunk_count)
-    return max(1.0, touched * lost / min(touched or 1, walk.chunk_count))

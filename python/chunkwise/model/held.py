@@ -32,12 +32,11 @@ def holding(
     chunk_nbytes: int,
     *,
     least_nbytes: int = 0,  # What the library gives by itself, which no line may take away
-    least_nslots: int = 0,
     unit: int = MIB,  # What its bytes are a multiple of
 ) -> Cache:
     """Choose the chunk cache that holds this many chunks: for every reader and writer."""
     nbytes = -(-chunks * chunk_nbytes // unit) * unit
-    return Cache(max(nbytes, least_nbytes), max(hash_slots(chunks), least_nslots))
+    return Cache(max(nbytes, least_nbytes), hash_slots(chunks))
 
 
 def suited(stored: Stored, patterns: Sequence[Pattern], readers: Sequence[Reader]) -> Cache | None:
@@ -52,7 +51,8 @@ def suited(stored: Stored, patterns: Sequence[Pattern], readers: Sequence[Reader
         return None
     cache = next(cache for number, cache in found if number <= worth.AS_GOOD * fewest)
     nbytes = max(cache.nbytes, *(one.cache_nbytes for one in readers))
-    return Cache(nbytes, _free_slots(stored, patterns, cache.nslots))
+    nslots = max(cache.nslots, *(one.nslots or 0 for one in readers))
+    return Cache(nbytes, _free_slots(stored, patterns, nslots))
 
 
 def _fetches(stored: Stored, patterns: Sequence[Pattern], reader: Reader) -> float:

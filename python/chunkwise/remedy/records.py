@@ -13,17 +13,13 @@ from typing import Final, Literal, TypeAlias
 
 from chunkwise.grammar import Pipeline
 from chunkwise.grammar.parameters import carried
-from chunkwise.model.held import Cache
-from chunkwise.model.layout import DatasetLayout, FileLayout
-from chunkwise.model.readers import NETCDF_C
+from chunkwise.model.layout import DatasetLayout, FileLayout, Layout
 from chunkwise.remedy.fix import Tool
 from chunkwise.remedy.tools import ENCODED_FILTERS, absolute, can_encode, decodes_natively, names
 
 Chunks: TypeAlias = tuple[int, ...]
 # As chunks that a copy has: none.
 CONTIGUOUS: Final[Chunks] = ()
-# Readers whose cache is set by netCDF4: as `inspect` and as `bench` call them.
-_NETCDF: Final = frozenset({NETCDF_C.name, "netcdf4"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +30,9 @@ class SetCache:
     path: str
     nbytes: int
     nslots: int
-    own_slots: bool = False  # Whether the library gives this many slots by itself
     filters: str = "none"  # Those of the dataset
-    program: Tool = "h5py"  # Whose lines come first
-    writing: bool = False  # Whether a program needs it that writes, in C
+    program: Tool = "h5py"  # Whose lines come first; C's are for a program that writes
+    own_slots: bool = False  # Whether the library gives this many slots by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,24 +228,6 @@ Remedy: TypeAlias = (
 )
 
 
-def larger_cache(
-    file: str,
-    path: str,
-    cache: Cache,
-    *,
-    readers: Iterable[str] = (),  # The names of those who need it
-    filters: str = "none",
-    own_slots: bool = False,
-    writing: bool = False,
-) -> SetCache:
-    """Open a dataset with a chunk cache; the lines for those who need it come first."""
-    concerned = frozenset(readers)
-    program: Tool = "netCDF4" if concerned and concerned <= _NETCDF else "h5py"
-    if writing:
-        program = "C"
-    return SetCache(file, path, cache.nbytes, cache.nslots, own_slots, filters, program, writing)
-
-
 def in_chunks(file: str, path: str, chunks: Chunks, now: Present) -> tuple[Copy, ...]:
     """Store a dataset in other chunks, under its filters; nothing if they forbid it."""
     own = Pipeline.parse(now.filters)
@@ -266,6 +243,20 @@ def under_filters(
 ) -> tuple[Copy, ...]:
     """Store a dataset under other filters, and perhaps in other chunks."""
     return (Copy(file, (Anew(path, chunks, filters, now),)),)
+
+
+def in_layout(
+    file: str, path: str, layout: Layout, now: Present, pipelines: Iterable[str]
+) -> tuple[Copy, ...]:
+    """Store a dataset in another layout, in a file of such pipelines, if its own allow that."""
+    if layout.chunks is None:
+        found: tuple[Copy, ...] = (Copy(file, (Anew(path, CONTIGUOUS, None, now),)),)
+    elif layout.filters == now.filters:
+        found = in_chunks(file, path, layout.chunks, now)
+    else:
+        # Chunks are stated also if they stay: nccopy chooses others for small variables.
+        found = under_filters(file, path, layout.filters, now, layout.chunks)
+    return tuple(replace(one, pipelines=frozenset(pipelines)) for one in found)
 
 
 def encoded_anew(file: str, path: str, filters: str) -> tuple[Copy, ...]:

@@ -8,9 +8,9 @@ line for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import PurePath
-from typing import Any, Final
+from typing import Final
 
 from chunkwise.model.readers import DEFAULT_W0
 from chunkwise.names import printable, python_text, shell_word
@@ -42,29 +42,66 @@ def spelled(remedies: Iterable[Remedy]) -> tuple[Fix, ...]:
 
 def lines(remedy: Remedy) -> Iterator[Fix]:
     """Give the lines of one remedy, those of the usual tool first."""
-    return SAID[type(remedy)](remedy)
+    match remedy:
+        case SetCache(program="C"):
+            yield from _for_writing(remedy)
+        case SetCache():
+            yield from _for_reading(remedy)
+        case records.ReadOnce(file, path):
+            opened = f"h5py.File({file!r})[{python_path(absolute(path))}]"
+            yield Fix("h5py", f"array = {opened}[...]  # once; then index the array")
+        case records.OpenNatively(file, path):
+            yield Fix("chunkwise", f"chunkwise.open({file!r})[{absolute(path)!r}]")
+        case records.Copy():
+            yield from commands(remedy)
+            yield from writers(remedy)
+        case records.Create(copy, in_xarray):
+            yield from by_xarray(copy) if in_xarray else writers(copy)
+        case records.GatherMetadata(nbytes):
+            call = f"h5py.File(name, 'w', meta_block_size={nbytes})"
+            yield Fix("h5py", f"# in the program that writes it:\n{call}", writing=True)
+        case records.ReadPaged(file, nbytes) if file.isprintable():
+            name = beside(file, "repacked")
+            yield OfCopy("h5py", f"h5py.File({name!r}, page_buf_size={nbytes})")
+        case records.FollowWriter(file):
+            yield Fix("h5py", f"file = h5py.File({file!r}, 'r', swmr=True)")
+        case records.ClearCopy(file):
+            # ``h5clear -s`` alone would cut it where its superblock ends it, which a SWMR writer
+            # does not keep up to date; ``--increment=0`` first puts that end where the file ends.
+            name = shell_file(beside(file, "cleared"))
+            cleared = f"h5clear -s --increment=0 {name}"
+            yield Fix("h5clear", f"cp {shell_file(file)} {name} && {cleared}")
+        case records.Examine(file, salvage):
+            saved = f" --salvage {shell_file(beside(file, 'salvaged'))}" if salvage else ""
+            yield Fix("chunkwise", f"chunkwise verify {shell_file(file)}{saved}")
+        case records.InspectOthers(files):
+            yield Fix("chunkwise", f"chunkwise inspect {' '.join(map(shell_file, files))}")
+        case records.RemoveLink(file, path):
+            opened = f"with h5py.File({file!r}, 'r+') as file:"
+            yield Fix("h5py", f"{opened}\n    del file[{python_path(path)}]")
+        case records.PutBeside(place):
+            yield Fix("shell", f"# copy it, under this name, to:\nls {shell_file(place)}")
+        case records.LookFor(variable, None):
+            yield Fix("shell", f"export {variable}='${{ORIGIN}}'")
+        case records.LookFor(variable, str(file)):
+            yield from _look_for(variable, PurePath(file))
+        case records.BringFilter("import", name):
+            yield Fix("h5py", f"import {name}  # before the data is read")
+        case records.BringFilter(how, name):
+            yield Fix("shell", _BRING.get(how, f"pip install {name}"))
 
 
-def _set_cache(remedy: SetCache) -> Iterator[Fix]:
-    return _for_writing(remedy) if remedy.writing else _for_reading(remedy)
-
-
-def _read_once(remedy: records.ReadOnce) -> Iterator[Fix]:
-    opened = f"h5py.File({remedy.file!r})[{python_path(absolute(remedy.path))}]"
-    yield Fix("h5py", f"array = {opened}[...]  # once; then index the array")
-
-
-def _open_natively(remedy: records.OpenNatively) -> Iterator[Fix]:
-    yield Fix("chunkwise", f"chunkwise.open({remedy.file!r})[{absolute(remedy.path)!r}]")
-
-
-def _copy(remedy: records.Copy) -> Iterator[Fix]:
-    yield from commands(remedy)
-    yield from writers(remedy)
-
-
-def _create(remedy: records.Create) -> Iterator[Fix]:
-    return by_xarray(remedy.copy) if remedy.by_xarray else writers(remedy.copy)
+def _look_for(variable: str, name: PurePath) -> Iterator[Fix]:
+    # HDF5 looks for the name's own folders below the given one.
+    inner = () if name.is_absolute() else name.parts[:-1]
+    if ".." in inner:
+        return
+    wanted = name.name if name.is_absolute() else str(name)
+    found = f"find ~ -path {shell_word('*/' + wanted)} -print -quit"
+    folder = f'"$(dirname "$({found})")"'
+    for _ in inner:
+        folder = f'"$(dirname {folder})"'
+    yield Fix("shell", f"export {variable}={folder}")
 
 
 def _for_writing(remedy: SetCache) -> Iterator[Fix]:
@@ -96,96 +133,6 @@ def _for_reading(remedy: SetCache) -> Iterator[Fix]:
         if path.isprintable() and path.isascii():
             found.append(Fix("Fortran", _opened_in_fortran(remedy)))
     yield from sorted(found, key=lambda fix: fix.tool != remedy.program)
-
-
-# --- files, links, filters --------------------------------------------------------------
-
-
-def _gather_metadata(remedy: records.GatherMetadata) -> Iterator[Fix]:
-    call = f"h5py.File(name, 'w', meta_block_size={remedy.nbytes})"
-    yield Fix("h5py", f"# in the program that writes it:\n{call}", writing=True)
-
-
-def _read_paged(remedy: records.ReadPaged) -> Iterator[Fix]:
-    if remedy.file.isprintable():
-        copy = beside(remedy.file, "repacked")
-        yield OfCopy("h5py", f"h5py.File({copy!r}, page_buf_size={remedy.buffer_nbytes})")
-
-
-def _follow_writer(remedy: records.FollowWriter) -> Iterator[Fix]:
-    yield Fix("h5py", f"file = h5py.File({remedy.file!r}, 'r', swmr=True)")
-
-
-def _clear_copy(remedy: records.ClearCopy) -> Iterator[Fix]:
-    # ``h5clear -s`` alone would cut it where its superblock ends it, which a SWMR writer does not
-    # keep up to date; ``--increment=0`` first puts that end where the file ends.
-    copy = shell_file(beside(remedy.file, "cleared"))
-    cleared = f"h5clear -s --increment=0 {copy}"
-    yield Fix("h5clear", f"cp {shell_file(remedy.file)} {copy} && {cleared}")
-
-
-def _examine(remedy: records.Examine) -> Iterator[Fix]:
-    command = f"chunkwise verify {shell_file(remedy.file)}"
-    if remedy.salvage:
-        command += f" --salvage {shell_file(beside(remedy.file, 'salvaged'))}"
-    yield Fix("chunkwise", command)
-
-
-def _inspect_others(remedy: records.InspectOthers) -> Iterator[Fix]:
-    yield Fix("chunkwise", f"chunkwise inspect {' '.join(map(shell_file, remedy.files))}")
-
-
-def _remove_link(remedy: records.RemoveLink) -> Iterator[Fix]:
-    opened = f"with h5py.File({remedy.file!r}, 'r+') as file:"
-    yield Fix("h5py", f"{opened}\n    del file[{python_path(remedy.path)}]")
-
-
-def _put_beside(remedy: records.PutBeside) -> Iterator[Fix]:
-    yield Fix("shell", f"# copy it, under this name, to:\nls {shell_file(remedy.place)}")
-
-
-def _look_for(remedy: records.LookFor) -> Iterator[Fix]:
-    if remedy.file is None:
-        yield Fix("shell", f"export {remedy.variable}='${{ORIGIN}}'")
-        return
-    name = PurePath(remedy.file)
-    # HDF5 looks for the name's own folders below the given one.
-    inner = () if name.is_absolute() else name.parts[:-1]
-    if ".." in inner:
-        return
-    wanted = name.name if name.is_absolute() else str(name)
-    found = f"find ~ -path {shell_word('*/' + wanted)} -print -quit"
-    folder = f'"$(dirname "$({found})")"'
-    for _ in inner:
-        folder = f'"$(dirname {folder})"'
-    yield Fix("shell", f"export {remedy.variable}={folder}")
-
-
-def _bring_filter(remedy: records.BringFilter) -> Iterator[Fix]:
-    if remedy.how == "import":
-        yield Fix("h5py", f"import {remedy.name}  # before the data is read")
-    else:
-        yield Fix("shell", _BRING.get(remedy.how, f"pip install {remedy.name}"))
-
-
-# What says each kind of remedy.
-SAID: Final[Mapping[type, Callable[[Any], Iterator[Fix]]]] = {
-    SetCache: _set_cache,
-    records.ReadOnce: _read_once,
-    records.OpenNatively: _open_natively,
-    records.Copy: _copy,
-    records.Create: _create,
-    records.GatherMetadata: _gather_metadata,
-    records.ReadPaged: _read_paged,
-    records.FollowWriter: _follow_writer,
-    records.ClearCopy: _clear_copy,
-    records.Examine: _examine,
-    records.InspectOthers: _inspect_others,
-    records.RemoveLink: _remove_link,
-    records.PutBeside: _put_beside,
-    records.LookFor: _look_for,
-    records.BringFilter: _bring_filter,
-}
 
 
 # --- in a few words --------------------------------------------------------------------

@@ -127,9 +127,9 @@ def _netcdf4(written: _Written) -> str | None:
 def by_xarray(copy: Copy) -> Iterator[Fix]:
     """Give the ``encoding=`` of a variable, for a program that has it in ``ds``."""
     one = copy.datasets[0]
-    name, chunks = one.path.strip("/"), one.chunks or one.now.chunks
+    name, chunks = one.path.strip("/"), one.now.chunks if one.chunks is None else one.chunks
     options = _netcdf_options(_pipeline(one))
-    if options is None or "/" in name or chunks is None:
+    if options is None or "/" in name or not chunks:
         return
     compression = options.pop("compression", None)
     words: dict[str, object] = {"chunksizes": tuple(chunks), "zlib": compression is not None}

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
+from chunkwise.diagnosis.reads import Reads
 from chunkwise.errors import ChunkwiseError
 from chunkwise.files.contained import contained
 from chunkwise.grammar import format_shape, format_size
@@ -13,12 +14,11 @@ from chunkwise.inspection import inspect
 from chunkwise.inspection.facts import FileFacts
 from chunkwise.model import worth
 from chunkwise.model.cost import Stored
-from chunkwise.model.held import suited
 from chunkwise.model.readers import LIBHDF5_1, LIBHDF5_2, UNCACHED, Reader
 from chunkwise.model.traffic import Pattern
 from chunkwise.names import printable
 from chunkwise.remedy.fix import Fix
-from chunkwise.remedy.records import Copy, larger_cache
+from chunkwise.remedy.records import Copy
 from chunkwise.remedy.spelling import spelled
 from chunkwise.running.trace import Trace, TracedDataset, patterns, totals, under_run
 from chunkwise.words import counted, format_seconds
@@ -119,9 +119,11 @@ def _of_writes(one: TracedDataset) -> RunFinding | None:
     block = max(blocks, key=blocks.count)
     stored = Stored(one.shape, one.chunk, one.item_nbytes, True)
     needed = stored.walk(block).chunks_to_cache()
-    cache = suited(stored, [Pattern("", block)], _reader(one) or (UNCACHED,))
-    remedies = () if cache is None else (larger_cache(one.file, one.dataset, cache, writing=True),)
-    lines = spelled(remedies)
+    # What is written in part is read back.
+    readers, pattern = _reader(one) or (UNCACHED,), Pattern("", block)
+    reads = Reads(one.file, one.dataset, stored, "none", (pattern,), readers)
+    cache = reads.cache
+    lines = spelled(reads.with_cache(cache, "C"))
     decoding = sum(decoded.seconds for decoded in one.filters)
     keeps = "" if cache is None else f" A cache of {format_size(cache.nbytes)} suits these writes."
     return RunFinding(

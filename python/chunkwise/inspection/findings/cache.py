@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final
 
 import h5py
 
+from chunkwise.diagnosis.reads import Cause, Reads, cause, may_lose
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspection.facts import ChunkFacts, DatasetFacts, Survival
 from chunkwise.inspection.finding import SEVERITIES, Finding, Severity
 from chunkwise.inspection.findings.chunks import offered_chunks, other_chunks
 from chunkwise.inspection.findings.subject import COMPRESSED, DatasetCheck, Subject, by_cost
 from chunkwise.inspection.patterns import Block, decoding_speed, stored_as, survival, walked
-from chunkwise.model import readers, worth
+from chunkwise.model import worth
 from chunkwise.model.chunk_shape import shrunk
 from chunkwise.model.cost import decodes_by_size
-from chunkwise.model.held import Cache, holding, suited
 from chunkwise.model.purpose import in_words
-from chunkwise.model.readers import CHUNKWISE, Reader, this_process
+from chunkwise.model.readers import NETCDF_C, Reader, this_process
 from chunkwise.model.traffic import Pattern
-from chunkwise.remedy.records import Copy, ReadOnce, Remedy, SetCache, larger_cache, natively
+from chunkwise.remedy.fix import Tool
+from chunkwise.remedy.records import Copy, ReadOnce, Remedy
 from chunkwise.words import counted, format_seconds, joined
 
 # About a second of inflating: what is decoded in vain must take so long to be noticed.
@@ -39,25 +40,29 @@ _MOST_NAMED: Final = 3
 class _Walk:
     """One way of reading, part after part, and what it does to the cache of some readers."""
 
-    name: str
-    block: Block
+    pattern: Pattern
     fits: bool  # Whether somebody stated it, or the dataset is made for it
     decodes: float = 1.0  # The most of each chunk
     affected: tuple[Reader, ...] = ()
     severity: Severity = "note"
 
+    @property
+    def block(self) -> Block:
+        """What one read takes."""
+        return self.pattern.block
+
 
 def chunk_exceeds_cache(subject: Subject) -> Iterator[Finding]:
     """Find filtered chunks that a reader's cache can never hold."""
     facts, chunks = subject.facts, _chunks(subject)
-    if facts.filters == "none" or chunks is None:
+    walk = next((one for one in _walks(subject) if one.fits), None) if chunks else None
+    if chunks is None or walk is None:
         return
-    small = [each for each in subject.readers if chunks.nbytes > each.cache_nbytes]
-    block = next((one.block for one in _walks(subject) if one.fits), None)
-    if not small or block is None:
+    small, block = _affected(subject, walk, Cause.CHUNK), walk.block
+    if not small:
         return
-    lost = survival(facts, Pattern("", block), small[0], decoding_speed(facts))
-    if lost.decodes < worth.NOTICED or not _is_noticed(facts, lost.decodes):
+    lost = survival(facts, walk.pattern, small[0], decoding_speed(facts))
+    if not _is_noticed(facts, lost.decodes):
         return
     limit = min(each.cache_nbytes for each in small)
     smaller = shrunk(chunks.shape, facts.itemsize, limit)
@@ -78,7 +83,7 @@ def chunk_exceeds_cache(subject: Subject) -> Iterator[Finding]:
             **_evidence(facts, block, lost),
         },
         source=f"{COMPRESSED}, 'Adjust Chunk Cache Size' (Table 5) and 'Change the Chunk Size'",
-        remedies=(*_reading(subject, block, small), *other_chunks(subject, smaller)),
+        remedies=(*_reading(subject, walk, small), *other_chunks(subject, smaller)),
         waste_nbytes=_waste(facts, lost.decodes),
     )
 
@@ -86,20 +91,11 @@ def chunk_exceeds_cache(subject: Subject) -> Iterator[Finding]:
 def reads_exceed_cache(subject: Subject) -> Iterator[Finding]:
     """Find walks that read too many other chunks between two reads of a chunk."""
     facts, chunks = subject.facts, _chunks(subject)
-    smallest = min((each.cache_nbytes for each in subject.readers), default=0)
-    if chunks is None or chunks.grid * chunks.nbytes <= smallest:
+    if chunks is None:
         return
     stored = stored_as(facts)
-    found = []
-    for one in _walks(subject):
-        affected = {
-            reader: decodes
-            for reader in subject.readers
-            if reader.cache_nbytes >= chunks.nbytes
-            and (decodes := decodes_by_size(stored, one.block, reader)) >= worth.NOTICED
-        }
-        if affected and _is_noticed(facts, max(affected.values())):
-            found.append(_judged(subject, one, affected))
+    found = [_judged(subject, one) for one in _walks(subject)]
+    found = [one for one in found if one.affected and _is_noticed(facts, one.decodes)]
     worst = max(
         found,
         key=lambda each: (SEVERITIES.index(each.severity), each.fits, each.decodes),
@@ -109,12 +105,12 @@ def reads_exceed_cache(subject: Subject) -> Iterator[Finding]:
         return
     block, affected_readers = worst.block, worst.affected
     reader = min(affected_readers, key=lambda each: each.cache_nbytes)
-    lost = survival(facts, Pattern(worst.name, block), reader, decoding_speed(facts))
+    lost = survival(facts, worst.pattern, reader, decoding_speed(facts))
     needed = stored.walk(block).chunks_to_cache()
     verb = "fetches" if facts.filters == "none" else "decodes"
     # What no cache helps is no reason for one.
     others = [
-        one for one in found if one is not worst and _suited(subject, [one.block], one.affected)
+        one for one in found if one is not worst and _reads(subject, [one], one.affected).cache
     ]
     also = [_in_words(subject, one.block) for one in others[:_MOST_NAMED]]
     yield Finding(
@@ -130,7 +126,7 @@ def reads_exceed_cache(subject: Subject) -> Iterator[Finding]:
             + (f" The same holds for {joined(also)}." if also else "")
         ),
         evidence={
-            "pattern": worst.name,
+            "pattern": worst.pattern.name,
             "chunks_to_cache": needed,
             "chunks_to_cache_nbytes": needed * chunks.nbytes,
             "cache_nbytes": max(each.cache_nbytes for each in affected_readers),
@@ -138,7 +134,7 @@ def reads_exceed_cache(subject: Subject) -> Iterator[Finding]:
         },
         source=f"{COMPRESSED}, 'Adjust Chunk Cache Size'; H5Pset_chunk_cache",
         remedies=(
-            *_reading(subject, block, affected_readers, others),
+            *_reading(subject, worst, affected_readers, others),
             *_other_chunks(subject, block, affected_readers),
         ),
         waste_nbytes=_waste(facts, lost.decodes),
@@ -152,26 +148,19 @@ def slot_collision(subject: Subject) -> Iterator[Finding]:
     facts, chunks = subject.facts, _chunks(subject)
     if chunks is None:
         return
-    stored = stored_as(facts)
-    found: list[tuple[Survival, _Walk, Reader]] = []
-    for reader in subject.readers:
-        if not _may_collide(facts, reader):
-            continue
-        for one in _walks(subject):
-            touched = stored.walk(one.block).chunks_per_operation
-            # Chunks that do not fit by their bytes are lost with any number of slots.
-            if touched * chunks.nbytes > reader.cache_nbytes:
-                continue
-            kept = survival(facts, Pattern(one.name, one.block), reader, decoding_speed(facts))
-            lost = kept.collisions and kept.decodes >= worth.NOTICED
-            if lost and _is_noticed(facts, kept.decodes):
-                found.append((kept, one, reader))
+    found = [
+        (survival(facts, one.pattern, reader, decoding_speed(facts)), one, reader)
+        for one in _walks(subject)
+        for reader in _affected(subject, one, Cause.SLOTS)
+    ]
+    found = [each for each in found if _is_noticed(facts, each[0].decodes)]
     worst = max(found, key=lambda each: (each[1].fits, each[0].decodes), default=None)
     if worst is None:
         return
     kept, walk, reader = worst
-    name, block = walk.name, walk.block
-    touched = stored.walk(block).chunks_per_operation
+    name, block = walk.pattern.name, walk.block
+    touched = stored_as(facts).walk(block).chunks_per_operation
+    reads = _reads(subject, [walk], [reader])
     verb = "fetched" if facts.filters == "none" else "decoded"
     yield Finding(
         code="slot-collision",
@@ -195,7 +184,7 @@ def slot_collision(subject: Subject) -> Iterator[Finding]:
         },
         source=f"{COMPRESSED}, 'Chunk Caching in HDF5'; H5Pset_cache",
         remedies=(
-            _cache_for(subject, holding(touched, chunks.nbytes), [reader]),
+            *reads.with_cache(reads.cache, _program([reader])),
             *_other_chunks(subject, block, [reader]),
         ),
         waste_nbytes=_waste(facts, kept.decodes),
@@ -210,9 +199,12 @@ CHECKS: Final[tuple[DatasetCheck, ...]] = (chunk_exceeds_cache, reads_exceed_cac
 
 
 def _chunks(subject: Subject) -> ChunkFacts | None:
-    """Return the facts about the chunks, if there is data in any."""
-    chunks = subject.facts.chunks
-    return chunks if chunks and chunks.allocated and not subject.facts.variable_length else None
+    """Return the facts about the chunks, if there is data in any that a reader may lose."""
+    facts, chunks = subject.facts, subject.facts.chunks
+    if not chunks or not chunks.allocated or facts.variable_length:
+        return None
+    stored = stored_as(facts)
+    return chunks if any(may_lose(stored, each) for each in subject.readers) else None
 
 
 def _walks(subject: Subject) -> Iterator[_Walk]:
@@ -220,14 +212,19 @@ def _walks(subject: Subject) -> Iterator[_Walk]:
     if subject.stated:
         for one in walked(subject.facts, subject.stated):
             if one.order is None and not one.scattered and not one.writes:
-                yield _Walk(one.name, one.block, fits=True)
+                yield _Walk(one, fits=True)
         return
     uses = subject.purpose.uses
-    guesses = [one for one in walked(subject.facts) if one.name not in ("all", "chunk")]
-    names = {one.block: one.name for one in guesses}
-    fitting = [one.block for one in uses]
-    yield from (_Walk(names.get(one.block, one.name), one.block, fits=True) for one in uses)
-    yield from (_Walk(one.name, one.block, False) for one in guesses if one.block not in fitting)
+    guesses = {one.block: one for one in walked(subject.facts) if one.name not in ("all", "chunk")}
+    for use in uses:
+        yield _Walk(guesses.pop(use.block, Pattern(use.name, use.block)), fits=True)
+    yield from (_Walk(one, fits=False) for one in guesses.values())
+
+
+def _affected(subject: Subject, walk: _Walk, why: Cause) -> tuple[Reader, ...]:
+    """Return the readers whose cache loses the chunks of a walk for this cause."""
+    stored = stored_as(subject.facts)
+    return tuple(each for each in subject.readers if cause(stored, walk.pattern, each) is why)
 
 
 def _severity(facts: DatasetFacts, decodes: float) -> Severity:
@@ -235,23 +232,14 @@ def _severity(facts: DatasetFacts, decodes: float) -> Severity:
     return by_cost(nbytes=_waste(facts, decodes), times=decodes, filtered=facts.filters != "none")
 
 
-def _judged(subject: Subject, walk: _Walk, affected: Mapping[Reader, float]) -> _Walk:
-    """Judge a walk by how often some readers decode each chunk."""
-    decodes, here = max(affected.values()), this_process().cache_nbytes
+def _judged(subject: Subject, walk: _Walk) -> _Walk:
+    """Judge a walk by how often readers decode each chunk whose cache holds one, and not all."""
+    affected, stored = _affected(subject, walk, Cause.WALK), stored_as(subject.facts)
+    decodes = max((decodes_by_size(stored, walk.block, each) for each in affected), default=1.0)
+    here = this_process().cache_nbytes
     concerned = len(subject.readers) == 1 or any(each.cache_nbytes >= here for each in affected)
     severity = _severity(subject.facts, decodes) if walk.fits and concerned else "note"
-    return replace(walk, decodes=decodes, affected=tuple(affected), severity=severity)
-
-
-def _may_collide(facts: DatasetFacts, reader: Reader) -> bool:
-    """Whether packed coordinates of chunks can be as large as the hash table."""
-    assert facts.chunks is not None
-    if not reader.nslots or facts.chunks.nbytes * 2 > reader.cache_nbytes:
-        return False
-    grid = stored_as(facts).grid
-    # The slowest coordinate is on top; below it each takes the bits that it needs.
-    bits = sum((n - 1).bit_length() for n in grid[1:])
-    return ((grid[0] << bits) if bits else grid[0]) > reader.nslots
+    return replace(walk, decodes=decodes, affected=affected, severity=severity)
 
 
 def _waste(facts: DatasetFacts, decodes: float) -> int:
@@ -285,50 +273,32 @@ def _once_s(facts: DatasetFacts) -> float | None:
 # --- remedies --------------------------------------------------------------------------
 
 
+def _reads(subject: Subject, walks: Iterable[_Walk], affected: Iterable[Reader]) -> Reads:
+    """Give walks and those who need a line for them, and this process, if it is a reader."""
+    here, facts = this_process(), subject.facts
+    same = (each for each in subject.readers if each.cache_nbytes == here.cache_nbytes)
+    patterns = tuple(one.pattern for one in walks)
+    return Reads(
+        subject.file, subject.path, stored_as(facts), facts.filters, patterns, (*affected, *same)
+    )
+
+
 def _reading(
-    subject: Subject, block: Block, affected: Sequence[Reader], others: Sequence[_Walk] = ()
+    subject: Subject, walk: _Walk, affected: Sequence[Reader], others: Sequence[_Walk] = ()
 ) -> Iterator[Remedy]:
     """Read the file as it is: with a larger cache, by chunkwise, or all at once."""
-    facts = subject.facts
-    stored = stored_as(facts)
-    cache = _suited(subject, [block], affected) and _suited(
-        subject, [block, *(one.block for one in others)], affected
-    )
-    if cache is not None:
-        yield _cache_for(subject, cache, affected)
-    # If chunkwise's own cache loses the same chunks, it is no remedy.
-    if decodes_by_size(stored, block, readers.reader(CHUNKWISE)) < worth.NOTICED:
-        yield from natively(subject.file, subject.path, facts.filters)
-    if (facts.logical_nbytes or 0) <= READ_ONCE_NBYTES:
+    reads = _reads(subject, [walk], affected)
+    if reads.cache is not None:
+        cache = _reads(subject, [walk, *others], affected).cache
+        yield from reads.with_cache(cache, _program(affected))
+    yield from reads.natively
+    if (subject.facts.logical_nbytes or 0) <= READ_ONCE_NBYTES:
         yield ReadOnce(subject.file, subject.path)
 
 
-def _suited(subject: Subject, blocks: Sequence[Block], affected: Sequence[Reader]) -> Cache | None:
-    """Choose the cache for walks of these blocks; None if none helps."""
-    return suited(
-        stored_as(subject.facts),
-        [Pattern("", one) for one in blocks],
-        _concerned(subject, affected),
-    )
-
-
-def _concerned(subject: Subject, affected: Sequence[Reader]) -> list[Reader]:
-    """Return those who need a line, and this process, if it is one of the readers."""
-    here = this_process()
-    same = (each for each in subject.readers if each.cache_nbytes == here.cache_nbytes)
-    return [*affected, *same]
-
-
-def _cache_for(subject: Subject, cache: Cache, affected: Sequence[Reader]) -> SetCache:
-    """Give a dataset a cache, by the lines for the reader concerned first."""
-    concerned = _concerned(subject, affected)
-    cache = Cache(
-        max(cache.nbytes, *(each.cache_nbytes for each in concerned)),
-        max(cache.nslots, *(each.nslots or 0 for each in concerned)),
-    )
-    names = [each.name for each in affected]
-    filters = subject.facts.filters
-    return larger_cache(subject.file, subject.path, cache, readers=names, filters=filters)
+def _program(affected: Iterable[Reader]) -> Tool:
+    """Return the program whose lines are for those who need them."""
+    return "netCDF4" if {each.name for each in affected} == {NETCDF_C.name} else "h5py"
 
 
 def _other_chunks(subject: Subject, block: Block, affected: Sequence[Reader]) -> tuple[Copy, ...]:

@@ -1,0 +1,1 @@
+"""Facts, patterns and readers give causes and remedies: for all that explains reads."""
