@@ -113,6 +113,9 @@ SLOW_ROWS, FAST_ALL = asked(CRIS, ROW, 345.0, MIB), asked(CRIS, WHOLE, 0.36, MIB
 FAST_ROWS = cell(CRIS, ROW, 0.3)
 LATE = cell(CUBE, LINE, None)
 POINTS = Access("points", (1, 1, 1), seed=0, limit=1000)
+CROWDED = replace(CUBE, shape=(400, 100, 100), chunks=(1, 10, 10))
+CROWDED_LINE = cell(CROWDED, Access("line", (400, 1, 1)), 600.0)
+SEVEN_SLOTS = tuple(replace(one, actual_cache_nslots=7) for one in CROWDED_LINE.measurements)
 
 
 Case = tuple[Target, list[Cell]]
@@ -139,6 +142,7 @@ CASES: dict[str, Case] = {
     "a chunk larger than the cache": (CRIS, [small(CRIS, ROW, 345.0), small(CRIS, WHOLE, 0.36)]),
     "30 chunks between two visits": (PLANES, [small(PLANES, STEP, 30.0), small(PLANES, ALL, 3.0)]),
     "lines that need another layout": lines_through(LONG),
+    "slots that chunks share": (CROWDED, [replace(CROWDED_LINE, measurements=SEVEN_SLOTS)]),
     "reads in no order": (SCATTERED, [cell(SCATTERED, POINTS, 9.0), cell(SCATTERED, ALL, 0.3)]),
     "a small part of each chunk": part((1000, 1000), (1000, 100), (1, 10)),
     "a part of chunks along the way": part((112, 1000, 10), (112, 1, 10), (1, 1000, 10)),

@@ -233,9 +233,9 @@ def makers() -> Iterator[str]:
     package = ROOT / "python" / "chunkwise"
     for path in sorted(package.rglob("*.py")):
         for statement in ast.parse(path.read_text()).body:
-            cases = {of_record(one): one for one in ast.walk(statement) if is_case(one)}
-            parts = cases or {getattr(statement, "name", ""): statement}
-            for name, part in parts.items():
+            cases = [(of_record(one), one) for one in ast.walk(statement) if is_case(one)]
+            named = [(name, case) for name, case in cases if name]
+            for name, part in named or [(getattr(statement, "name", ""), statement)]:
                 calls = (node for node in ast.walk(part) if isinstance(node, ast.Call))
                 if any(getattr(call.func, "id", "") in ("Fix", "OfCopy") for call in calls):
                     yield f"{path.relative_to(package)}:{name}"
@@ -246,8 +246,9 @@ def is_case(node: ast.AST) -> bool:
 
 
 def of_record(case: ast.AST) -> str:
-    """Name the record that a case is about."""
-    kind = next(one.cls for one in ast.walk(case) if isinstance(one, ast.MatchClass))
+    """Name the record that a case is about; nothing if it is about none."""
+    kinds = (one.cls for one in ast.walk(case) if isinstance(one, ast.MatchClass))
+    kind = next(kinds, None)
     return kind.attr if isinstance(kind, ast.Attribute) else getattr(kind, "id", "")
 
 

@@ -413,13 +413,10 @@ class FileFacts:
             tuple(
                 Anew(one.path, one.chunk, one.filters, now[one.path]) for one in layout.datasets
             ),
-            layout.page_nbytes,
-            layout.metadata_block_nbytes,
-            layout.merge,
+            layout,
             frozenset(one.filters for one in now.values() if layout.datasets),
             exact=True,
             by_us=bool(self.file_format.flags),
-            low=layout.low,
         )
         return spelled([copy])
 

@@ -221,12 +221,9 @@ class Slow:
         self.name, self.block = cell.access.name, cell.access.block
         target, filtered = self.target, self.target.filters != "none"
         self.stored = Stored.of(target.shape, target.chunks, target.itemsize, filtered=filtered)
-        access, number = cell.access, cell.total_operations or 0
         # In the order of its dimensions; of others, what one read is like.
-        self.walk = self.stored.walk(self.block, access.order)
-        self.pattern = Pattern(
-            self.name, self.block, access.order, not access.is_ordered, operations=number
-        )
+        self.walk = self.stored.walk(self.block, cell.access.order)
+        self.pattern = as_pattern(cell.access, self.target.shape)
 
     @cached_property
     def cache(self) -> Reader:
@@ -241,11 +238,8 @@ class Slow:
     @cached_property
     def reads(self) -> Reads:
         """What is read, and what would help."""
-        target = self.target
-        pattern = as_pattern(self.cell.access, target.shape)
-        return Reads(
-            target.file, target.dataset, self.stored, target.filters, (pattern,), (self.cache,)
-        )
+        file, path, filters = self.target.file, self.target.dataset, self.target.filters
+        return Reads(file, path, self.stored, filters, (self.pattern,), (self.cache,))
 
     @cached_property
     def decodes(self) -> float:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from chunkwise.grammar import Pipeline
+from chunkwise.model.layout import FileLayout
 from chunkwise.names import shell_word
 from chunkwise.remedy import tools
 from chunkwise.remedy.fix import Fix, Tool
@@ -34,14 +35,14 @@ def commands(copy: Copy) -> Iterator[Fix]:
         text = _line("chunkwise", f"repack {options}".rstrip(), copy)
         joined = options if layout.datasets and not copy.exact else ""
         yield Fix("chunkwise", text, rechunks=copy.rechunks, options=joined, layout=layout)
-    if copy.by_us or copy.merge or copy.low or not all(map(tools.can_repack, copy.pipelines)):
+    rest, of_file = copy.rest, _of_file(copy.rest)
+    if copy.by_us or rest.merge or rest.low or not all(map(tools.can_repack, copy.pipelines)):
         return
-    whole = copy.page_nbytes is not None or copy.metadata_block_nbytes is not None
-    if copy.datasets and not whole:
+    if copy.datasets and not of_file:
         found = [_nccopy(copy, one) for one in copy.datasets]
         common = "" if found[0] is None else found[0][0]
         yield from _by("nccopy", copy, common, [own and own[1] for own in found])
-    yield from _by("h5repack", copy, _of_file(copy), list(map(_h5repack, copy.datasets)))
+    yield from _by("h5repack", copy, of_file, list(map(_h5repack, copy.datasets)))
 
 
 def copy_name(copy: Copy) -> str:
@@ -94,13 +95,13 @@ def _nccopy(copy: Copy, one: Anew) -> tuple[str, str] | None:
     return f"{_ANY_CHUNK} {common}".rstrip(), f"-c {shell_word(lengths)}"
 
 
-def _of_file(copy: Copy) -> str:
+def _of_file(layout: FileLayout) -> str:
     """Write what concerns the file as a whole as options of h5repack."""
     words = []
-    if copy.metadata_block_nbytes is not None:
-        words.append(f"-M {copy.metadata_block_nbytes}")
-    if copy.page_nbytes is not None:
-        words.append(f"-S PAGE -G {copy.page_nbytes}")
+    if layout.metadata_block_nbytes is not None:
+        words.append(f"-M {layout.metadata_block_nbytes}")
+    if layout.page_nbytes is not None:
+        words.append(f"-S PAGE -G {layout.page_nbytes}")
     return " ".join(words)
 
 

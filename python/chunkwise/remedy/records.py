@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeAlias
 
 from chunkwise.grammar import Pipeline
 from chunkwise.grammar.parameters import carried
-from chunkwise.model.layout import DatasetLayout, FileLayout, Layout
+from chunkwise.model.layout import AS_IT_IS, DatasetLayout, FileLayout, Layout
 from chunkwise.remedy.fix import Tool
 from chunkwise.remedy.tools import ENCODED_FILTERS, absolute, can_encode, decodes_natively, names
 
@@ -88,9 +88,7 @@ class Copy:
 
     file: str
     datasets: tuple[Anew, ...] = ()
-    page_nbytes: int | None = None  # As `FileLayout` has them
-    metadata_block_nbytes: int | None = None
-    merge: bool = False
+    rest: FileLayout = AS_IT_IS  # What concerns the file as a whole
     # Pipelines in the file that a tool has to copy too.  Tools that change a dataset may lose
     # those whose filters they lack.
     pipelines: frozenset[str] = frozenset()
@@ -98,18 +96,11 @@ class Copy:
     exact: bool = False
     # Whether only chunkwise repack does it: libhdf5 may leave filters out again.
     by_us: bool = False
-    low: Literal["v110"] | None = None  # As `FileLayout` has it
 
     @property
     def layout(self) -> FileLayout:
         """What the copy has in place of what the file has."""
-        return FileLayout(
-            tuple(one.layout for one in self.datasets),
-            self.page_nbytes,
-            self.metadata_block_nbytes,
-            self.merge,
-            self.low,
-        )
+        return replace(self.rest, datasets=tuple(one.layout for one in self.datasets))
 
     @property
     def rechunks(self) -> bool:
@@ -210,22 +201,10 @@ class BringFilter:
 
 
 Remedy: TypeAlias = (
-    SetCache
-    | ReadOnce
-    | OpenNatively
-    | Copy
-    | Create
-    | GatherMetadata
-    | ReadPaged
-    | FollowWriter
-    | ClearCopy
-    | Examine
-    | InspectOthers
-    | RemoveLink
-    | PutBeside
-    | LookFor
+    SetCache | ReadOnce | OpenNatively | Copy | Create | GatherMetadata | ReadPaged
+    | FollowWriter | ClearCopy | Examine | InspectOthers | RemoveLink | PutBeside | LookFor
     | BringFilter
-)
+)  # fmt: skip
 
 
 def in_chunks(file: str, path: str, chunks: Chunks, now: Present) -> tuple[Copy, ...]:

@@ -106,7 +106,7 @@ def _look_for(variable: str, name: PurePath) -> Iterator[Fix]:
 
 def _for_writing(remedy: SetCache) -> Iterator[Fix]:
     place = f"/* for H5Dcreate2 or H5Dopen2 of {printable(remedy.path)}: */"
-    yield Fix("C", f"{place}\n{_c_cache(remedy)}")
+    yield Fix("C", f"{place}\n{c_cache(remedy.nslots, remedy.nbytes)}")
     of_fortran = ("! for h5dcreate_f or h5dopen_f, as dapl_id:", *_fortran_cache(remedy))
     yield Fix("Fortran", "\n".join(of_fortran))
 
@@ -192,14 +192,10 @@ def _opened_in_fortran(remedy: SetCache) -> str:
     )
 
 
-def _c_cache(remedy: SetCache) -> str:
-    return c_cache(remedy.nslots, remedy.nbytes)
-
-
 def _opened_in_c(remedy: SetCache) -> str:
     file, path = c_text(remedy.file), c_text(absolute(remedy.path))
     return (
-        f"{_c_cache(remedy)}\n"
+        f"{c_cache(remedy.nslots, remedy.nbytes)}\n"
         f"hid_t file = H5Fopen({file}, H5F_ACC_RDONLY, H5P_DEFAULT);\n"
         f"hid_t dataset = H5Dopen2(file, {path}, dapl);"
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Final, TypeGuard
+from typing import Any, Final, TypeGuard
 
 from chunkwise.files.answers import Answer
 from chunkwise.inspection.facts import FileFacts
@@ -63,7 +63,8 @@ def find(
             )
     of_file = (entry.dataset.filters for entry in facts.objects if entry.dataset is not None)
     pipelines = frozenset(of_file)
-    found = [_beside_others(finding, pipelines) for finding in found]
+    # What copies other datasets as they are has to know their filters.
+    found = [_with_copies(finding, pipelines=pipelines) for finding in found]
     found.sort(key=_weight, reverse=True)
     said = list(_together(found))
     state = facts.file_format
@@ -74,13 +75,11 @@ def find(
     return tuple(said)
 
 
-def _beside_others(finding: Finding, pipelines: frozenset[str]) -> Finding:
-    """Say to copies that change datasets which others the file has."""
-    remedies = tuple(
-        replace(one, pipelines=pipelines) if _changes_datasets(one) else one
-        for one in finding.remedies
-    )
-    return replace(finding, remedies=remedies)
+def _with_copies(finding: Finding, **changes: Any) -> Finding:
+    """Give the copies that change datasets these fields."""
+    both = ((one, _changes_datasets(one)) for one in finding.remedies)
+    remedies = (replace(one, **changes) if changed else one for one, changed in both)
+    return replace(finding, remedies=tuple(remedies))
 
 
 def _changes_datasets(remedy: Remedy) -> TypeGuard[Copy]:
@@ -97,14 +96,8 @@ def _together(found: list[Finding]) -> Iterator[Finding]:
         group = groups[finding.severity, finding.code, finding.is_offer]
         if finding is group[0] and len(group) > 1:
             copies = [one for each in group for one in each.remedies if _changes_datasets(one)]
-            datasets = tuple(dict.fromkeys(one for copy in copies for one in copy.datasets))
-            remedies = tuple(
-                replace(one, datasets=tuple(dict.fromkeys((*one.datasets, *datasets))))
-                if _changes_datasets(one)
-                else one
-                for one in finding.remedies
-            )
-            finding = replace(finding, remedies=remedies)
+            datasets = dict.fromkeys(one for copy in copies for one in copy.datasets)
+            finding = _with_copies(finding, datasets=tuple(datasets))
         yield finding
 
 

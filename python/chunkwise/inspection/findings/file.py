@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from chunkwise.grammar import format_size
 from chunkwise.inspection.facts import DatasetFacts, FileFacts, MetadataFacts
 from chunkwise.inspection.finding import Finding
 from chunkwise.inspection.findings.subject import OCCAM, FileCheck, by_cost
-from chunkwise.model.layout import metadata_block
+from chunkwise.model.layout import AS_IT_IS, FileLayout, metadata_block
 from chunkwise.model.readability import FORMAT_OF_LOW, SMALLER_LOW
-from chunkwise.remedy.records import (
-    ClearCopy,
-    Copy,
-    FollowWriter,
-    GatherMetadata,
-    ReadPaged,
-    Remedy,
-)
+from chunkwise.remedy import records
+from chunkwise.remedy.records import Copy, Remedy
 from chunkwise.verdicts import FileVerdict
 from chunkwise.words import counted, format_seconds
 
@@ -69,7 +62,7 @@ def not_closed(facts: FileFacts) -> Iterator[Finding]:
     swmr = "swmr" in flags
     # What cannot be read cannot be repacked.
     copies = () if unreadable else (Copy(facts.path, by_us=True),)
-    saved = (*copies, ClearCopy(facts.path))
+    saved = (*copies, records.ClearCopy(facts.path))
     yield Finding(
         code="not-closed",
         severity="warning" if swmr else "error",
@@ -85,7 +78,7 @@ def not_closed(facts: FileFacts) -> Iterator[Finding]:
         ),
         evidence={"flags": "+".join(flags), "unreadable_objects": unreadable},
         source="H5Fopen, H5Fstart_swmr_write; HDF5 file format specification, superblock 3",
-        remedies=(FollowWriter(facts.path), *saved) if swmr else saved,
+        remedies=(records.FollowWriter(facts.path), *saved) if swmr else saved,
         verdict=FileVerdict.BUSY if facts.file_format.being_written else FileVerdict.LOOSE,
     )
 
@@ -253,7 +246,7 @@ def old_groups(facts: FileFacts) -> Iterator[Finding]:
         ),
         evidence={"groups": groups, "saved_nbytes": saved, "file_nbytes": facts.nbytes},
         source="H5Pset_libver_bounds; HDF5 file format specification, III.A and IV.A.2.g",
-        remedies=(replace(_copy(facts), low=SMALLER_LOW),),
+        remedies=(_copy(facts, FileLayout(low=SMALLER_LOW)),),
         waste_nbytes=saved,
     )
 
@@ -267,19 +260,21 @@ def _in_blocks(facts: FileFacts, found: MetadataFacts) -> tuple[Remedy, ...]:
         # A copy keeps the strategy, under which blocks have no effect.
         return _in_pages(facts, found, page_that_serves(facts, found))
     nbytes = metadata_block(found.nbytes)
-    return replace(_copy(facts), metadata_block_nbytes=nbytes), GatherMetadata(nbytes)
+    gathered = FileLayout(metadata_block_nbytes=nbytes)
+    return _copy(facts, gathered), records.GatherMetadata(nbytes)
 
 
 def _in_pages(facts: FileFacts, found: MetadataFacts, page_nbytes: int) -> tuple[Remedy, ...]:
     """Page a file, and then read it by pages."""
     # Room for all pages of metadata and some of data; libhdf5 wants a power of two.
     pages = min(_MOST_PAGES, 1 << math.ceil(found.nbytes / page_nbytes).bit_length() + 2)
-    paged = replace(_copy(facts), page_nbytes=page_nbytes)
-    return paged, ReadPaged(facts.path, pages * page_nbytes)
+    paged = FileLayout(page_nbytes=page_nbytes)
+    return _copy(facts, paged), records.ReadPaged(facts.path, pages * page_nbytes)
 
 
-def _copy(facts: FileFacts) -> Copy:
-    return Copy(facts.path, pipelines=frozenset(one.filters for one in _datasets(facts)))
+def _copy(facts: FileFacts, rest: FileLayout = AS_IT_IS) -> Copy:
+    pipelines = frozenset(one.filters for one in _datasets(facts))
+    return Copy(facts.path, rest=rest, pipelines=pipelines)
 
 
 def _paged_requests(found: MetadataFacts, page_nbytes: int) -> int:

@@ -13,6 +13,7 @@ from chunkwise.inspection.facts import ObjectFacts, Source, TooShort
 from chunkwise.inspection.finding import Finding
 from chunkwise.inspection.findings.subject import ObjectCheck
 from chunkwise.inspection.sources import NOT_LOOKED_FOR, is_file, places, verdict_of_source
+from chunkwise.model.layout import FileLayout
 from chunkwise.names import printable
 from chunkwise.remedy.records import Copy, InspectOthers, LookFor, PutBeside, Remedy, RemoveLink
 from chunkwise.verdicts import FileVerdict, worst_verdict
@@ -90,7 +91,7 @@ def data_elsewhere(file: str, facts: ObjectFacts) -> Iterator[Finding]:
             "first_file": elsewhere[0],
         },
         source="H5Pset_virtual",
-        remedies=(_inspect_sources(file, elsewhere), Copy(file, merge=True)),
+        remedies=(_inspect_sources(file, elsewhere), Copy(file, rest=FileLayout(merge=True))),
     )
 
 
@@ -179,7 +180,8 @@ def dangling_link(file: str, facts: ObjectFacts) -> Iterator[Finding]:
     remedies: tuple[Remedy, ...]
     if lacking:
         # What is only not here must not be given up: the link leads to it once it is.
-        remedies = (_beside(file, name), LookFor("HDF5_EXT_PREFIX", name))
+        beside = str(PurePath(file).parent / name)
+        remedies = (PutBeside(beside), LookFor("HDF5_EXT_PREFIX", name))
         looked = f" The file was looked for as {_looked_for(file, name, 'HDF5_EXT_PREFIX')}."
     else:
         remedies = (RemoveLink(file, facts.path),)
@@ -229,9 +231,3 @@ def _looked_for(file: str, name: str, variable: str) -> str:
     own = Path(file).absolute()
     found = dict.fromkeys(printable(str(path)) for path in places(name, own, variable))
     return ", ".join(found)
-
-
-def _beside(file: str, name: str) -> PutBeside:
-    """Say where a missing file belongs, beside the file that leads to it."""
-    place = name if PurePath(name).is_absolute() else str(PurePath(file).parent / name)
-    return PutBeside(place)
