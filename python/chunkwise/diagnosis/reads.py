@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from typing import Final
 
@@ -56,6 +56,8 @@ def may_lose(stored: Stored, who: Reader) -> bool:
     return slots or math.prod(grid) * stored.chunk_nbytes > who.cache_nbytes
 
 
+# Several findings ask for the same.
+@lru_cache(maxsize=1024)
 def cause(stored: Stored, pattern: Pattern, who: Reader, least: float = worth.NOTICED) -> Cause:
     """Say why chunks are loaded at least so many times; `Cause.HELD` if they are not."""
     if not stored.chunked or stored.is_read_in_pieces(who):
