@@ -44,7 +44,7 @@ def path(tmp_path: Path) -> Path:
     return found
 
 
-def asked(*texts: str) -> str:
+def requested(*texts: str) -> str:
     return question(stated(texts, SHAPE, 4, SHAPE, "here"))
 
 
@@ -54,7 +54,7 @@ def offers(facts: FileFacts) -> list[Any]:
 
 def test_what_was_measured_is_what_inspect_and_fix_say(path: Path, tmp_path: Path) -> None:
     assert offers(inspect(path, access=READS)) != ["30x30x30"]
-    answers.keep(path, "/t", asked(*READS), answers.Answer(BEST, "deflate:1", 3.0))
+    answers.keep(path, "/t", requested(*READS), answers.Answer(BEST, "deflate:1", 3.0))
     facts = inspect(path, access=READS)
     assert offers(facts) == ["30x30x30"]
     (found,) = (one for one in facts.findings if one.code == "access-mismatch")

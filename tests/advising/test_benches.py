@@ -89,13 +89,13 @@ def test_cases_are_drawn_alike_each_time() -> None:
     for case in some:
         nbytes = math.prod(case.shape) * np.dtype(case.dtype).itemsize
         assert 20e6 < nbytes < 100e6
-        asked = patterns.read(case.access, case.shape, 4, "x")
-        assert all(one.pattern.scattered and one.pattern.of_one_read for one in asked)
+        requested = patterns.read(case.access, case.shape, 4, "x")
+        assert all(one.pattern.scattered and one.pattern.of_one_read for one in requested)
 
 
 def test_the_grid_has_the_longest_and_the_shortest_sides() -> None:
-    asked = patterns.read(["365x1x1", "1x600x600"], (365, 600, 600), 4, "x")
-    grid = regret.grid_of((365, 600, 600), 4, asked, 4)
+    requested = patterns.read(["365x1x1", "1x600x600"], (365, 600, 600), 4, "x")
+    grid = regret.grid_of((365, 600, 600), 4, requested, 4)
     assert len(grid) == len(set(grid)) > 20
     assert all(8 << 10 <= math.prod(one) * 4 <= 16 << 20 for one in grid)
     assert {365, 1} <= {one[0] for one in grid}
@@ -105,16 +105,16 @@ def test_the_grid_has_the_longest_and_the_shortest_sides() -> None:
 def test_what_is_chosen_without_measuring_is_near_the_best_of_a_grid(case: cases.Case) -> None:
     """By what h5py took for a call, for each chunk and for its bytes, on one machine."""
     itemsize = np.dtype(case.dtype).itemsize
-    asked = patterns.read(case.access, case.shape, itemsize, "x")
+    requested = patterns.read(case.access, case.shape, itemsize, "x")
 
     def took_s(chunks: tuple[int, ...]) -> float:
         each_s = 4e-5 + math.prod(chunks) * itemsize / 400e6
-        lengths = [zip(case.shape, one.pattern.block, chunks, strict=True) for one in asked]
+        lengths = [zip(case.shape, one.pattern.block, chunks, strict=True) for one in requested]
         touched = [math.prod(touched_along(*one)[0] for one in each) for each in lengths]
         return sum(15e-6 + each_s * number for number in touched)
 
-    chosen = default_chunk(case.shape, itemsize, None, [one.pattern for one in asked])
-    best = min(took_s(chunks) for chunks in regret.grid_of(case.shape, itemsize, asked, 4))
+    chosen = default_chunk(case.shape, itemsize, None, [one.pattern for one in requested])
+    best = min(took_s(chunks) for chunks in regret.grid_of(case.shape, itemsize, requested, 4))
     assert took_s(chosen) <= 1.2 * best
 
 

@@ -67,7 +67,7 @@ def test_what_the_patterns_do_not_reach_through_is_cut_first() -> None:
     assert max(shares) <= 2 * min(shares)
 
 
-def asked(*texts: str) -> tuple[patterns.Asked, ...]:
+def requested(*texts: str) -> tuple[patterns.Requested, ...]:
     return patterns.read(texts, SHAPE, 4, "here")
 
 
@@ -86,7 +86,7 @@ def asked(*texts: str) -> tuple[patterns.Asked, ...]:
 )
 def test_a_pattern_is_cut_to_the_part(text: str, expected: Access) -> None:
     part = Part("f", "/part", (0, 0, 0), (200, 20, 60), False)
-    (one,) = asked(text)
+    (one,) = requested(text)
     assert verifying.access_on(part, one) == expected
     whole = Part("f", "/x", (0, 0, 0), SHAPE, True)
     assert verifying.access_on(whole, one) is one.access
@@ -97,7 +97,7 @@ def test_single_reads_by_chunkwise_are_measured_without_its_cache(
     text: str, cache: str | None
 ) -> None:
     part = Part("f", "/part", (0, 0, 0), (200, 20, 60), False)
-    (one,) = asked(text)
+    (one,) = requested(text)
     trial = verifying._trial(part, PRESENT, one, cast("Any", None), "chunkwise")
     assert trial.get("engine-cache") == cache
 
@@ -117,7 +117,7 @@ def test_the_part_holds_the_datasets_own_values(tmp_path: Path) -> None:
     with h5py.File(path, "w") as file:
         file.create_dataset("x", data=values, chunks=(30, 20, 20), compression=1)
     target = look(path, "x")
-    mix = asked("1x40x60", "400x1x1")
+    mix = requested("1x40x60", "400x1x1")
     with verifying.cut(target, mix, 1 << 18, str(tmp_path), lambda _: None) as part:
         assert not part.whole
         assert str(part).startswith("the part [")
@@ -136,13 +136,15 @@ def test_a_dataset_less_than_twice_as_large_as_a_part_is_measured_whole(tmp_path
         file.create_dataset("x", SHAPE, "i4", chunks=(30, 20, 20))
     target = look(path, "x")
     for most_nbytes, whole in [(target.nbytes // 2 + 1, True), (target.nbytes // 2, False)]:
-        with verifying.cut(target, asked("1x40x60"), most_nbytes, str(tmp_path), print) as part:
+        with verifying.cut(
+            target, requested("1x40x60"), most_nbytes, str(tmp_path), print
+        ) as part:
             assert part.whole is whole
 
 
 def problem(*texts: str) -> Problem:
     return Problem(
-        SHAPE, 4, tuple(one.pattern for one in asked(*texts)), LIBHDF5_2, "libhdf5", MACHINE,
+        SHAPE, 4, tuple(one.pattern for one in requested(*texts)), LIBHDF5_2, "libhdf5", MACHINE,
         CODECS, PRESENT,
     )  # fmt: skip
 
@@ -178,7 +180,7 @@ def concluded(
     known = {layout: dict(repeats) for layout, repeats in samples.items()}
     of = replace(of, most_nbytes=goal.most_nbytes(target.stored_nbytes, stated=True))
     case = concluding.Case(
-        target, asked("map=1x40x60"), True, goal, of, Samples(CODECS),
+        target, requested("map=1x40x60"), True, goal, of, Samples(CODECS),
         Ranking((of.outcome(OTHER), of.outcome(PRESENT)), (), 2),
         Proof(Part.all_of(target), timings, known, ours_samples=ours or {}), 1.0,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from chunkwise.advice.work import _REPEATED, Work
 from chunkwise.measure.target import Target
 from chunkwise.model.layout import Layout
 from chunkwise.model.search import Problem, Ranking, search
-from tests.advising.test_verifying import PRESENT, SHAPE, asked, problem
+from tests.advising.test_verifying import PRESENT, SHAPE, problem, requested
 
 PATTERNS = ("map=1x40x60", "series=400x1x1")
 PART = Part("a.nc", "/t", (0, 0, 0), SHAPE, True)
@@ -55,7 +55,7 @@ def refined(
     )  # fmt: skip
     now = time.monotonic()
     goal = goals.read("balanced", None)
-    work = Work(target, asked(*PATTERNS), True, goal, now, now + left_s, None, None)
+    work = Work(target, requested(*PATTERNS), True, goal, now, now + left_s, None, None)
     monkeypatch.setattr(work, "_measured", measure)
     return work._refined(PART, Measured(None).proof([PRESENT, FIRST], 1), OF, FOUND, 1.0)
 

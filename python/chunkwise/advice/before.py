@@ -55,7 +55,7 @@ def advise_new(
     itemsize = kind.itemsize
     goal = goals.read(objective, reader)
     where = f"a dataset of {format_shape(extents)}"
-    asked = patterns.read(access, extents, itemsize, where)
+    requested = patterns.read(access, extents, itemsize, where)
 
     def say(text: str) -> None:
         if progress is not None:
@@ -64,7 +64,7 @@ def advise_new(
     with scratch_folder(scratch) as folder:
         machine = calibration.machine(again=calibrate, say=say)
         usual = suited_chunk(
-            extents, itemsize, None, [one.pattern for one in asked], None, goal.readers
+            extents, itemsize, None, [one.pattern for one in requested], None, goal.readers
         )
         pipelines = goals.pipelines(goal, None, itemsize)
         file, name = _source_of(like) if like is not None else (_made(folder, kind), DATASET)
@@ -82,7 +82,7 @@ def advise_new(
     problem = Problem(
         shape=extents,
         itemsize=itemsize,
-        patterns=tuple(one.pattern for one in asked),
+        patterns=tuple(one.pattern for one in requested),
         reader=goal.reader,
         reader_name=goal.reader_name,
         machine=machine,
@@ -99,7 +99,7 @@ def advise_new(
     found = search(problem)
     best = by_rule(found, problem)
     chunks = best.layout.chunks or extents
-    names = joined([f"'{one.pattern.name}'" for one in asked])
+    names = joined([f"'{one.pattern.name}'" for one in requested])
     source_words = "what --like shows" if like is not None else (
         "made-up smooth data: give --like FILE for an answer about yours"
     )  # fmt: skip
@@ -120,7 +120,7 @@ def advise_new(
                 one.pattern.writes, None, None, None, best.pattern_s[i] / one.pattern.reads,
                 of_one_read=one.pattern.of_one_read,
             )
-            for i, one in enumerate(asked)
+            for i, one in enumerate(requested)
         ),
         stated=bool(access),
         front=tuple(

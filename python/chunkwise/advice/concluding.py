@@ -33,7 +33,7 @@ class Case:
     """All that is known when a conclusion is drawn."""
 
     target: Target
-    asked: tuple[patterns.Asked, ...]
+    requested: tuple[patterns.Requested, ...]
     stated: bool
     goal: goals.Goal
     problem: Problem
@@ -59,7 +59,7 @@ class Case:
 
     def figures(self, layout: Layout) -> tuple[float, float, float]:
         """Return reading, writing and size, measured as far as they were."""
-        read_s, write_s, nbytes = figures(self.outcome(layout), self.proof, self.asked)
+        read_s, write_s, nbytes = figures(self.outcome(layout), self.proof, self.requested)
         if layout == self.present:
             nbytes = float(self.target.stored_nbytes)
         return read_s, write_s, nbytes
@@ -72,7 +72,7 @@ def conclude(case: Case) -> Advice:
     if leave:
         best = case.present
     target = case.target
-    found = tuple(_pattern(case, one, best) for one in case.asked)
+    found = tuple(_pattern(case, one, best) for one in case.requested)
     reads = _reads(case)
     cache = _cache(case, reads)
     advice = Advice(
@@ -152,14 +152,14 @@ def _within_noise(case: Case, best: Layout) -> bool:
     if case.timings and case.goal.objective in ("read", "balanced"):
         if size >= worth.SMALLER and read >= 1 / worth.STATED:
             return False
-        writes_alone = all(one.pattern.writes for one in case.asked)
+        writes_alone = all(one.pattern.writes for one in case.requested)
         return not writes_alone and not _is_faster(case, best, case.present)
     return False
 
 
 def _is_faster(case: Case, best: Layout, than: Layout) -> bool:
     """Whether a layout was measured to be faster, by the judge of all measurements."""
-    before, after = (sums(case.proof.samples[one], case.asked) for one in (than, best))
+    before, after = (sums(case.proof.samples[one], case.requested) for one in (than, best))
     found = verdict(before, after, worth.STATED)
     if found.word == "cannot tell" and found.low is None:
         # Too few repeats for it.  They agree that it is faster: the model's word is believed, as
@@ -168,8 +168,8 @@ def _is_faster(case: Case, best: Layout, than: Layout) -> bool:
     return found.word == "faster"
 
 
-def _pattern(case: Case, one: patterns.Asked, best: Layout) -> PatternAdvice:
-    name, place = one.pattern.name, case.asked.index(one)
+def _pattern(case: Case, one: patterns.Requested, best: Layout) -> PatternAdvice:
+    name, place = one.pattern.name, case.requested.index(one)
     present, then, ours = (
         None if timing is None else timing.of(one.pattern.reads)
         for timing in (
@@ -259,7 +259,7 @@ def _reads(case: Case) -> Reads:
         target.dataset,
         Stored.of(target.shape, target.chunks, target.itemsize, filtered=filtered),
         target.filters,
-        tuple(one.pattern for one in case.asked if not one.pattern.writes),
+        tuple(one.pattern for one in case.requested if not one.pattern.writes),
         (case.problem.reader,),
     )
 
@@ -368,7 +368,7 @@ def _why(case: Case, advice: Advice) -> str:
     if not places:
         return ""
     saved = [p.weight * ((p.present_s or 0.0) - p.best_s) for p in advice.patterns]
-    pattern = case.asked[max(places, key=saved.__getitem__)].pattern
+    pattern = case.requested[max(places, key=saved.__getitem__)].pattern
     before, after = (problem.parts(one, pattern) for one in (case.present, advice.best))
     part = max(before, key=lambda name: before[name] - after[name])
     then, now = (problem.traffic(one, pattern) for one in (case.present, advice.best))
@@ -472,7 +472,7 @@ def _notes(case: Case, best: Layout) -> list[str]:
         notes.append(smaller)
     if case.stated:
         shape, itemsize = case.target.shape, case.target.itemsize
-        notes += [taken_for(one.access, one.pattern, shape, itemsize) for one in case.asked]
+        notes += [taken_for(one.access, one.pattern, shape, itemsize) for one in case.requested]
     else:
         notes.append(
             "No pattern was stated (--access): these are the usual ones, a line along each "
@@ -494,7 +494,7 @@ def _notes(case: Case, best: Layout) -> list[str]:
             f"{counted(len(case.proof.failed), 'layout')} could not be measured within the budget."
         )
     known = case.proof.samples.get(case.present, {}), case.proof.ours_samples
-    theirs, ours = (sums(one, case.asked) for one in known)
+    theirs, ours = (sums(one, case.requested) for one in known)
     if theirs and ours and case.timings:
         found = verdict(theirs, ours, worth.PROGRAM)
         if found.word == "faster":

@@ -13,11 +13,11 @@ from chunkwise.model.traffic import Pattern
 from chunkwise.names import printable
 from chunkwise.patterns import Access, as_pattern
 
-__all__ = ["Asked", "as_pattern", "read"]
+__all__ = ["Requested", "as_pattern", "read"]
 
 
 @dataclass(frozen=True)
-class Asked:
+class Requested:
     """One pattern as it was asked for."""
 
     text: str  # As `bench` takes it
@@ -36,10 +36,10 @@ def read(
     itemsize: int,
     where: str,
     around: patterns.Around | None = None,
-) -> tuple[Asked, ...]:
+) -> tuple[Requested, ...]:
     """Read the patterns of a dataset; without any, the canonical ones."""
     dataset = patterns.Dataset(shape, itemsize, where, around)
-    stated = [_asked(one, dataset) for one in patterns.read(access)]
+    stated = [_as_requested(one, dataset) for one in patterns.read(access)]
     found = stated or list(_usual(shape, itemsize))
     names = [one.pattern.name for one in found]
     twice = next((name for name in names if names.count(name) > 1), None)
@@ -51,16 +51,16 @@ def read(
     return tuple(found)
 
 
-def _usual(shape: tuple[int, ...], itemsize: int) -> Iterator[Asked]:
+def _usual(shape: tuple[int, ...], itemsize: int) -> Iterator[Requested]:
     """Give the patterns that are meant if none is stated, those that `inspect` judges by."""
     # See `chunkwise.model.chunk_shape.usual`.
     for one in meant_where_none_is_stated(shape, itemsize):
         word, drawn = format_shape(one.block), one.operations is not None
         text = f"random:{one.operations}:{word}" if drawn else word
         access = Access(one.name, one.block, seed=0 if drawn else None, limit=one.operations)
-        yield Asked(f"{one.name}={text}", access, as_pattern(access, shape))
+        yield Requested(f"{one.name}={text}", access, as_pattern(access, shape))
 
 
-def _asked(one: patterns.StatedPattern, dataset: patterns.Dataset) -> Asked:
+def _as_requested(one: patterns.StatedPattern, dataset: patterns.Dataset) -> Requested:
     found = patterns.as_stated(one.on(dataset), dataset.shape, one)
-    return Asked(str(replace(one, does="read")), *found)
+    return Requested(str(replace(one, does="read")), *found)

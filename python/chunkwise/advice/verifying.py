@@ -19,7 +19,7 @@ import h5py
 import numpy as np
 from h5py import h5d, h5p, h5s, h5t
 
-from chunkwise.advice.patterns import Asked
+from chunkwise.advice.patterns import Requested
 from chunkwise.files.opening import find_dataset, open_h5
 from chunkwise.grammar import format_size
 from chunkwise.measure.results import Cell, Results
@@ -124,7 +124,7 @@ def part_nbytes(budget_s: float) -> int:
 @contextmanager
 def cut(
     target: Target,
-    asked: Sequence[Asked],
+    requested: Sequence[Requested],
     most_nbytes: int,
     folder: str,
     say: Callable[[str], None],
@@ -135,7 +135,7 @@ def cut(
         yield Part.all_of(target)
         return
     shape = part_shape(
-        target.shape, target.itemsize, [a.pattern.block for a in asked], most_nbytes
+        target.shape, target.itemsize, [a.pattern.block for a in requested], most_nbytes
     )
     start = tuple((n - s) // 2 for n, s in zip(target.shape, shape, strict=True))
     if target.chunks is not None:
@@ -192,7 +192,7 @@ def _copy(target: Target, path: str, start: Shape, shape: Shape) -> None:
 def measure(
     part: Part,
     layouts: Sequence[Layout],
-    asked: Sequence[Asked],
+    requested: Sequence[Requested],
     problem: Problem,
     *,
     repeat: int,  # How often each is measured, as far as the seconds last
@@ -204,15 +204,15 @@ def measure(
     """Measure layouts of a part, each pattern on each, in turns."""
     proof = Proof(part)
     trials: list[Mapping[str, str]] = []
-    cells: list[tuple[Layout, Asked, bool]] = []
-    for one in asked:
+    cells: list[tuple[Layout, Requested, bool]] = []
+    for one in requested:
         for layout in layouts:
             trials.append(_trial(part, layout, one, problem, problem.reader_name))
             cells.append((layout, one, False))
             if layout == ours_too and problem.reader_name != CHUNKWISE:
                 trials.append(_trial(part, layout, one, problem, CHUNKWISE))
                 cells.append((layout, one, True))
-    accesses = {one.access.name: access_on(part, one) for one in asked}
+    accesses = {one.access.name: access_on(part, one) for one in requested}
 
     def heard(step: Step) -> None:
         # A budget that bench warns of is no budget that the user has set.
@@ -248,7 +248,7 @@ def measure(
             proof.samples.setdefault(layout, {})[one.pattern.name] = samples
     # A layout without a pattern's figures has no answer.
     for layout in list(proof.timings):
-        if len(proof.timings[layout]) < len(asked):
+        if len(proof.timings[layout]) < len(requested):
             proof.timings.pop(layout)
             proof.failed.setdefault(layout, "not all patterns were measured")
     return proof
@@ -267,7 +267,7 @@ def _variant(here: Layout) -> Variant:
 
 
 def _trial(
-    part: Part, layout: Layout, one: Asked, problem: Problem, reader: str
+    part: Part, layout: Layout, one: Requested, problem: Problem, reader: str
 ) -> dict[str, str]:
     here = on_part(part, layout)
     point = {
@@ -287,7 +287,7 @@ def _trial(
     return point
 
 
-def access_on(part: Part, one: Asked) -> Access:
+def access_on(part: Part, one: Requested) -> Access:
     """Return a pattern for a part of the dataset: its blocks cut to it, as many as before."""
     meant = one.access
     if part.whole:
@@ -300,7 +300,7 @@ def access_on(part: Part, one: Asked) -> Access:
     return replace(meant, block=block)
 
 
-def _cache(part: Part, layout: Layout, here: Layout, one: Asked, problem: Problem) -> Reader:
+def _cache(part: Part, layout: Layout, here: Layout, one: Requested, problem: Problem) -> Reader:
     """Return the stated reader, with a cache as much smaller as its walk touches fewer chunks."""
     reader = problem.reader
     nbytes = reader.cache_nbytes
@@ -323,7 +323,9 @@ def _cache(part: Part, layout: Layout, here: Layout, one: Asked, problem: Proble
     return reader
 
 
-def _cell(results: Results, part: Part, layout: Layout, one: Asked, reader: str) -> Cell | None:
+def _cell(
+    results: Results, part: Part, layout: Layout, one: Requested, reader: str
+) -> Cell | None:
     variant = _variant(on_part(part, layout))
     operation = "write" if one.pattern.writes else "read"
     wanted = (variant, reader, operation, access_on(part, one))
@@ -334,7 +336,7 @@ def _cell(results: Results, part: Part, layout: Layout, one: Asked, reader: str)
 
 
 def _samples(
-    cell: Cell, part: Part, layout: Layout, one: Asked, problem: Problem
+    cell: Cell, part: Part, layout: Layout, one: Requested, problem: Problem
 ) -> tuple[float, ...]:
     """Return the seconds of each repeat, for the pattern on the whole dataset."""
     scale = 1.0 if part.whole else _scale(part, layout, one, problem)
@@ -361,7 +363,7 @@ def _timing(cell: Cell, part: Part, samples: Sequence[float]) -> Timing | None:
     )
 
 
-def _scale(part: Part, layout: Layout, one: Asked, problem: Problem) -> float:
+def _scale(part: Part, layout: Layout, one: Requested, problem: Problem) -> float:
     """Return how many times as long a pattern takes on the whole dataset, by the model."""
     pattern = one.pattern
     block = tuple(min(b, n) for b, n in zip(pattern.block, part.shape, strict=True))
@@ -389,12 +391,12 @@ def _scale(part: Part, layout: Layout, one: Asked, problem: Problem) -> float:
 
 
 def weighed(
-    timings: Mapping[str, Timing], asked: Sequence[Asked], *, writes: bool
+    timings: Mapping[str, Timing], requested: Sequence[Requested], *, writes: bool
 ) -> tuple[float, float, float]:
     """Add up the patterns, each as often as its weight says: median, lowest and highest."""
     chosen: list[Any] = [
         (one.pattern.weight, timings[one.pattern.name])
-        for one in asked
+        for one in requested
         if one.pattern.writes is writes and one.pattern.name in timings
     ]
     return (
@@ -404,23 +406,25 @@ def weighed(
     )
 
 
-def figures(outcome: Outcome, proof: Proof, asked: Sequence[Asked]) -> tuple[float, float, float]:
+def figures(
+    outcome: Outcome, proof: Proof, requested: Sequence[Requested]
+) -> tuple[float, float, float]:
     """Return reading, writing and size of a layout, measured as far as they were."""
     read_s, write_s, nbytes = outcome.figures
     timings = proof.timings.get(outcome.layout)
     if timings is not None:
-        if any(not one.pattern.writes for one in asked):
-            read_s = weighed(timings, asked, writes=False)[0]
-        if any(one.pattern.writes for one in asked):
-            write_s = weighed(timings, asked, writes=True)[0]
+        if any(not one.pattern.writes for one in requested):
+            read_s = weighed(timings, requested, writes=False)[0]
+        if any(one.pattern.writes for one in requested):
+            write_s = weighed(timings, requested, writes=True)[0]
     return read_s, write_s, nbytes
 
 
-def sums(known: Mapping[str, Sequence[float]], asked: Sequence[Asked]) -> list[float]:
+def sums(known: Mapping[str, Sequence[float]], requested: Sequence[Requested]) -> list[float]:
     """Add up the patterns that read, repeat by repeat, each as often as its weight says."""
     chosen = [
         (one.pattern.weight, known.get(one.pattern.name, ()))
-        for one in asked
+        for one in requested
         if not one.pattern.writes
     ]
     repeats = min((len(samples) for _, samples in chosen), default=0)

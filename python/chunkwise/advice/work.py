@@ -96,7 +96,7 @@ class Work:
     """One answer, step by step."""
 
     target: Target
-    asked: tuple[patterns.Asked, ...]
+    requested: tuple[patterns.Requested, ...]
     stated: bool
     goal: Goal
     begun: float
@@ -120,7 +120,7 @@ class Work:
         """Look at the dataset, and check that there can be advice on it."""
         target = look(path, dataset)
         refuse(target)
-        asked = patterns.read(
+        requested = patterns.read(
             access,
             target.shape,
             target.itemsize,
@@ -128,7 +128,7 @@ class Work:
             Surroundings(target.file, target.dataset),
         )
         deadline = begun + budget_s
-        return cls(target, asked, bool(access), goal, begun, deadline, scratch, progress)
+        return cls(target, requested, bool(access), goal, begun, deadline, scratch, progress)
 
     def _say(self, text: str) -> None:
         if self.progress is not None:
@@ -153,8 +153,8 @@ class Work:
         elapsed_s = time.monotonic() - self.begun
         advice = concluding.conclude(
             concluding.Case(
-                self.target, self.asked, self.stated, self.goal, problem, samples, found, proof,
-                elapsed_s,
+                self.target, self.requested, self.stated, self.goal, problem, samples, found,
+                proof, elapsed_s,
             )
         )  # fmt: skip
         if self.stated and advice.verified and self.goal.is_usual:
@@ -177,7 +177,7 @@ class Work:
     def _usual(self) -> tuple[int, ...]:
         """The chunks that all others choose for these patterns, or an earlier measurement did."""
         target, readers = self.target, self.goal.readers
-        stated = [one.pattern for one in self.asked] if self.stated else []
+        stated = [one.pattern for one in self.requested] if self.stated else []
         if self.goal.is_usual and (found := answers.kept_chunks(target.file, *self._question)):
             return found
         now = Present.of(target.chunks, target.filters, target.stored_nbytes, readers)
@@ -186,8 +186,8 @@ class Work:
     @property
     def _question(self) -> tuple[str, str]:
         """The dataset, and what is read of it, as answers are kept."""
-        asked = stated_question([one.pattern for one in self.asked])
-        return self.target.dataset, asked
+        requested = stated_question([one.pattern for one in self.requested])
+        return self.target.dataset, requested
 
     def _samples(self, machine: Machine, folder: str) -> sampling.Samples:
         """Try filters on blocks in the shapes that are the likeliest."""
@@ -227,7 +227,7 @@ class Work:
         return Problem(
             shape=target.shape,
             itemsize=target.itemsize,
-            patterns=tuple(one.pattern for one in self.asked),
+            patterns=tuple(one.pattern for one in self.requested),
             reader=self.goal.reader,
             reader_name=self.goal.reader_name,
             machine=machine,
@@ -243,7 +243,7 @@ class Work:
 
     def _proof(self, problem: Problem, found: Ranking, folder: str) -> Proof:
         """Measure the best few and the present one, first once and then the best again."""
-        number = len(self.asked)
+        number = len(self.requested)
         most = part_nbytes(self._left_s)
         writing_s = min(self.target.nbytes, most) / _WRITTEN_NBYTES_PER_S
         each_s = number * _TRIAL_S + writing_s
@@ -255,7 +255,7 @@ class Work:
             return Proof(Part.all_of(self.target))
         few = chosen(found, problem, min(_MOST_LAYOUTS, affordable), self._present)
         layouts = [self._present, *(one.layout for one in few)]
-        with cut(self.target, self.asked, most, folder, self._say) as part:
+        with cut(self.target, self.requested, most, folder, self._say) as part:
             begun = time.monotonic()
             seconds = _FIRST_SHARE * self._left_s
             proof = self._measured(part, layouts, problem, repeat=1, seconds=seconds)
@@ -313,7 +313,7 @@ class Work:
             more = measure(
                 part,
                 some,
-                self.asked,
+                self.requested,
                 problem,
                 repeat=repeat,
                 seconds=max(1.0, deadline - begun) / (len(together) - number),
@@ -330,7 +330,7 @@ class Work:
         known = {one.layout: one for one in found.ranked}
         return sorted(
             proof.timings,
-            key=lambda layout: problem.score(figures(known[layout], proof, self.asked)),
+            key=lambda layout: problem.score(figures(known[layout], proof, self.requested)),
         )
 
 

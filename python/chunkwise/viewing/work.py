@@ -57,9 +57,9 @@ def bench(
     with scratch_folder(None) as folder:
         problem, _ = work.modelled(folder, calibrate=False)
         most = part_nbytes(_MEASURE_S)
-        with cut(work.target, work.asked, most, folder, lambda text: say(Step(text))) as part:
+        with cut(work.target, work.requested, most, folder, lambda text: say(Step(text))) as part:
             proof = measure(
-                part, [one for one in layouts if one], work.asked, problem,
+                part, [one for one in layouts if one], work.requested, problem,
                 repeat=_REPEATS, seconds=_MEASURE_S, ours_too=present, progress=say,
             )  # fmt: skip
 
@@ -67,7 +67,7 @@ def bench(
         return found[name].of(reads).median if name in found else None
 
     rows = {}
-    for text, one in zip(access, work.asked, strict=True):
+    for text, one in zip(access, work.requested, strict=True):
         name, reads = one.pattern.name, one.pattern.reads
         rows[text] = {
             "libhdf5_s": of(proof.timings.get(present, {}), name, reads),

@@ -25,7 +25,7 @@ import numpy as np
 import chunkwise
 from chunkwise.advice import goals, patterns
 from chunkwise.advice.api import advise
-from chunkwise.advice.patterns import Asked
+from chunkwise.advice.patterns import Requested
 from chunkwise.advice.work import Work
 from chunkwise.measure.process import python
 from chunkwise.measure.schedule import Step
@@ -133,15 +133,15 @@ def of_file(
     rule = Layout(problem.usual, filters)
     thumbs = rules(target.shape, target.itemsize, target.maxshape)
     others = {text: Layout(chunks, filters) for text, chunks in thumbs.items()}
-    grid = grid_of(target.shape, target.itemsize, work.asked, sides)
+    grid = grid_of(target.shape, target.itemsize, work.requested, sides)
     modelled = sorted(
         (Layout(chunks, filters) for chunks in grid), key=lambda one: problem.outcome(one).read_s
     )[:_FINAL]
-    likely = _likely(grid, target.shape, target.itemsize, work.asked, wanted.reader, filters)
+    likely = _likely(grid, target.shape, target.itemsize, work.requested, wanted.reader, filters)
     final = [advice.best, rule, *modelled, *likely, present, *others.values()]
     opened = by_chunkwise if case.reader else by_h5py()
     made = {present: path}
-    seconds = _measured(case.values(), final, work.asked, opened, path.parent, say, made)
+    seconds = _measured(case.values(), final, work.requested, opened, path.parent, say, made)
     # Rules of thumb are not of the grid; a file may not grow beyond its limit.
     able = [one for one in seconds if one == advice.best or problem.fits(problem.outcome(one))]
     winner = min(able, key=lambda layout: seconds[layout])
@@ -166,14 +166,14 @@ def of_file(
 def of_rule(case: Case, *, sides: int, say: Callable[[str], None]) -> Regret:
     """Try what is chosen for a case without measuring, by h5py."""
     values, itemsize = case.values(), np.dtype(case.dtype).itemsize
-    asked = patterns.read(case.access, case.shape, itemsize, case.name)
+    requested = patterns.read(case.access, case.shape, itemsize, case.name)
     rule = Layout(
-        default_chunk(case.shape, itemsize, None, [one.pattern for one in asked]), _FILTERS
+        default_chunk(case.shape, itemsize, None, [one.pattern for one in requested]), _FILTERS
     )
-    grid = grid_of(case.shape, itemsize, asked, sides)
-    likely = _likely(grid, case.shape, itemsize, asked, this_process(), _FILTERS)
+    grid = grid_of(case.shape, itemsize, requested, sides)
+    likely = _likely(grid, case.shape, itemsize, requested, this_process(), _FILTERS)
     with tempfile.TemporaryDirectory(prefix="chunkwise-") as folder:
-        seconds = _measured(values, [rule, *likely], asked, by_h5py(), Path(folder), say)
+        seconds = _measured(values, [rule, *likely], requested, by_h5py(), Path(folder), say)
     winner = min(seconds, key=lambda layout: seconds[layout])
     return Regret(
         case.name,
@@ -193,12 +193,12 @@ def _likely(
     grid: Sequence[Shape],
     shape: Shape,
     itemsize: int,
-    asked: Sequence[Asked],
+    requested: Sequence[Requested],
     reader: Reader,
     filters: str,
 ) -> list[Layout]:
     """Choose layouts that may be the best, by their counts alone, for bytes in memory."""
-    meant = [one.pattern for one in asked]
+    meant = [one.pattern for one in requested]
     found = []
     for load_s in _LOADS_S:
         seconds = [
@@ -214,7 +214,7 @@ def _likely(
 def _measured(
     values: Any,
     layouts: Sequence[Layout],
-    asked: Sequence[Asked],
+    requested: Sequence[Requested],
     opened: Callable[[Path], Any],
     scratch: Path,
     say: Callable[[str], None],
@@ -223,15 +223,15 @@ def _measured(
     """Measure layouts in turns: one read of each pattern, as often as its weight says."""
     # All are written as `chunkwise repack` encodes them, but for files that are there already.
     layouts, made = list(dict.fromkeys(layouts)), dict(made)
-    nbytes = [math.prod(one.pattern.block) * values.itemsize for one in asked]
+    nbytes = [math.prod(one.pattern.block) * values.itemsize for one in requested]
     reads = [
         selections(one.access, values.shape)[
             : max(_FEWEST_READS, min(_MOST_READS, _READ_NBYTES // each))
         ]
-        for one, each in zip(asked, nbytes, strict=True)
+        for one, each in zip(requested, nbytes, strict=True)
     ]
-    weights = [one.pattern.weight * one.pattern.reads for one in asked]
-    best = dict.fromkeys(itertools.product(layouts, range(len(asked))), math.inf)
+    weights = [one.pattern.weight * one.pattern.reads for one in requested]
+    best = dict.fromkeys(itertools.product(layouts, range(len(requested))), math.inf)
     with tempfile.TemporaryDirectory(prefix="chunkwise-", dir=scratch) as folder:
         files = {layout: Path(folder, f"{n}.h5") for n, layout in enumerate(layouts)} | made
         for layout in files.keys() - made.keys():
@@ -302,11 +302,13 @@ def _read_s(path: Path, opened: Callable[[Path], Any], reads: list[Index]) -> fl
         return _each_s(found, reads)
 
 
-def grid_of(shape: Shape, itemsize: int, asked: Sequence[Asked], sides: int) -> list[Shape]:
+def grid_of(
+    shape: Shape, itemsize: int, requested: Sequence[Requested], sides: int
+) -> list[Shape]:
     """List the chunks of a grid: some lengths a dimension, the shortest and the longest too."""
     along = []
     for axis, extent in enumerate(shape):
-        known = divisors(extent, {one.pattern.block[axis] for one in asked})
+        known = divisors(extent, {one.pattern.block[axis] for one in requested})
         places = np.linspace(0, len(known) - 1, min(sides, len(known)))
         along.append(sorted({known[round(place)] for place in places}))
     return [
