@@ -109,11 +109,8 @@ def test_files_of_ranks_hold_what_they_must(
     ("arguments", "says"),
     [
         (["--grid", "4x1"], "the process grid 4x1 needs 4 ranks, and there are 2"),
-        (["--scaling", "strong", "--rows", "33"], "33 rows do not divide among 2 ranks"),
         (["--gird", "2x1"], "No such option '--gird'"),
-        (["--ini", "nonesuch.ini"], "nonesuch.ini: cannot be read"),
         (["--hdf5-file", "/nonesuch/a.h5"], "/nonesuch: rank 0"),
-        (["--only", "layout=compact"], "the walk has layout contiguous, chunked"),
     ],
 )
 def test_what_all_ranks_refuse_one_tells(arguments: list[str], says: str, tmp_path: Path) -> None:

@@ -60,20 +60,40 @@ several = pytest.mark.parametrize("n_ranks", [1, 3])
 
 @needs_mpi
 @several
-def test_values_are_exchanged_whatever_their_sizes(n_ranks: int) -> None:
+def test_values_are_exchanged_and_questions_answered(n_ranks: int, tmp_path: Path) -> None:
+    """Whatever their sizes; and all ranks see a folder that they share."""
     done = run(
         n_ranks,
         """
+        from chunkwise.mpi.serving import serving
         ranks._MOST_NBYTES = 1000  # In many pieces.
         values = ranks.exchange(comm, (rank, "x" * (rank * 777)))
         assert values == [(one, "x" * (one * 777)) for one in range(size)]
         assert ranks.broadcast(comm, "y" * 5000 if rank == 0 else None) == "y" * 5000
         assert ranks.broadcast(comm, rank, root=size - 1) == size - 1
         ranks.barrier(comm)
-        said(ranks.on_first(comm, lambda: [size, rank]))
+        assert ranks.on_first(comm, lambda: [size, rank]) == [size, 0]
+        require_shared_folder(comm, sys.argv[1])
+
+        # Rank 0 answers, each question once.
+        taken = []
+        def answer(asking, question):
+            taken.append((asking, question))
+            return len(taken)
+        with serving(comm, answer if rank == 0 else None) as ask:
+            got = [ask("x" * (100_000 if n == 7 else n)) for n in range(50)]
+        numbers = ranks.exchange(comm, got)
+        assert sorted(sum(numbers, [])) == list(range(1, 50 * size + 1))
+        if rank == 0:
+            asked = {one for one, _ in taken}
+            assert asked == set(range(size))
+        with serving(comm, lambda *_: "again") as ask:
+            said(ask(None))
         """,
+        tmp_path,
     )
-    assert by_rank(done) == [[n_ranks, 0]] * n_ranks
+    assert by_rank(done) == ["again"] * n_ranks
+    assert list(tmp_path.iterdir()) == []
 
 
 @needs_mpi
@@ -82,69 +102,52 @@ def test_one_failure_is_the_failure_of_all() -> None:
     done = run(
         4,
         """
-        told = []
-        for error in sys.argv[1:]:
+        def outcome(work):
+            try:
+                work()
+            except BaseException as wrong:
+                return [type(wrong).__name__, getattr(wrong, "rank", None), str(wrong)]
+
+        def agreed(error):
             def work():
                 if rank in (1, 3):
                     raise eval(error)("no room")
-                return rank
+            return lambda: ranks.agree(comm, work)
 
-            try:
-                ranks.agree(comm, work)
-            except BaseException as wrong:
-                told.append([type(wrong).__name__, str(wrong)])
+        def nested():
+            with ranks.together(comm):
+                if rank == 2:
+                    raise CannotWriteError("full")
+
+        told = [outcome(agreed(error)) for error in sys.argv[1:]]
+        # Of a failure within a failure, the rank that failed itself is named.
+        told.append(outcome(lambda: ranks.agree(comm, nested)))
+        for work in (lambda: 1 / 0, lambda: lambda: None):  # The second cannot be sent.
+            told.append(outcome(lambda: ranks.on_first(comm, work)))
         said(told)
         """,
         *errors,
     )
-    own, others = by_rank(done)[1::2], by_rank(done)[::2]
-    assert [[name for name, _ in told] for told in own] == [errors] * 2
-    for name, text in itertools.chain(*others):
-        assert name == "OtherRankFailedError"
-        assert text.startswith(f"rank 1 on {os.uname().nodename} failed: ")
-        assert "no room" in text
-    assert [len(told) for told in others] == [4, 4]
-
-
-@needs_mpi
-def test_a_failure_within_a_failure_names_the_rank_that_failed_itself() -> None:
-    done = run(
-        4,
-        """
-        def outer():
-            with ranks.together(comm):
-                if rank == 2:
-                    raise CannotWriteError("full")
-        try:
-            ranks.agree(comm, outer)
-        except ChunkwiseError as wrong:
-            said([type(wrong).__name__, getattr(wrong, "rank", None)])
-        """,
-    )
+    everyone = by_rank(done)
+    for told in everyone[1::2]:
+        assert [name for name, *_ in told[:4]] == errors
+    for told in everyone[::2]:
+        assert [one[:2] for one in told[:4]] == [["OtherRankFailedError", 1]] * 4
+        for _, _, text in told[:4]:
+            assert text.startswith(f"rank 1 on {os.uname().nodename} failed: ")
+            assert "no room" in text
     other = ["OtherRankFailedError", 2]
-    assert by_rank(done) == [other, other, ["CannotWriteError", None], other]
+    assert [told[4][:2] for told in everyone] == [other, other, ["CannotWriteError", None], other]
+    for first, *others in zip(*(told[5:] for told in everyone), strict=True):
+        assert first[0] != "OtherRankFailedError"
+        assert [one[:2] for one in others] == [["OtherRankFailedError", 0]] * 3
 
 
 @needs_mpi
-def test_what_fails_on_the_first_rank_fails_on_all() -> None:
-    done = run(
-        2,
-        """
-        for work in (lambda: 1 / 0, lambda: lambda: None):  # The second cannot be sent.
-            try:
-                ranks.on_first(comm, work)
-            except Exception as wrong:
-                last = type(wrong).__name__
-        said(last)
-        """,
-    )
-    first, other = by_rank(done)
-    assert first != other == "OtherRankFailedError"
-
-
-@needs_mpi
-@several
-@pytest.mark.parametrize("where", ["agreed", "everywhere", "alone", "first"])
+@pytest.mark.parametrize(
+    ("n_ranks", "where"),
+    [(1, "agreed"), (3, "agreed"), (3, "everywhere"), (3, "alone"), (3, "first")],
+)
 def test_one_message_and_code_2(n_ranks: int, where: str) -> None:
     done = run(
         n_ranks,
@@ -172,7 +175,7 @@ def test_one_message_and_code_2(n_ranks: int, where: str) -> None:
     )
     assert done.returncode == 2
     assert done.stderr.count("the grid does not match") == 1
-    if where != "alone" or n_ranks == 1:
+    if where != "alone":
         assert done.stderr == "chunkwise: the grid does not match\n"
 
 
@@ -301,17 +304,6 @@ def test_waiting_uses_no_core() -> None:
 
 
 @needs_mpi
-@several
-def test_a_shared_folder_is_seen_by_all(n_ranks: int, tmp_path: Path) -> None:
-    done = run(
-        n_ranks, "require_shared_folder(comm, sys.argv[1])\nsaid(os.listdir(sys.argv[1]))",
-        tmp_path,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert list(tmp_path.iterdir()) == []
-
-
-@needs_mpi
 def test_a_folder_of_one_rank_is_one_error(tmp_path: Path) -> None:
     for number in range(4):
         (tmp_path / f"{number % 2}").mkdir(exist_ok=True)
@@ -418,31 +410,6 @@ def test_another_ranks_failure_survives_pickle(
 
 
 # Answers of rank 0 ----------------------------------------------------------------------------
-
-
-@needs_mpi
-@several
-def test_every_question_is_answered_once(n_ranks: int) -> None:
-    done = run(
-        n_ranks,
-        """
-        from chunkwise.mpi.serving import serving
-        taken = []
-        def answer(asking, question):
-            taken.append((asking, question))
-            return len(taken)
-        with serving(comm, answer if rank == 0 else None) as ask:
-            got = [ask("x" * (100_000 if n == 7 else n)) for n in range(50)]
-        numbers = ranks.exchange(comm, got)
-        assert sorted(sum(numbers, [])) == list(range(1, 50 * size + 1))
-        if rank == 0:
-            asked = {one for one, _ in taken}
-            assert asked == set(range(size))
-        with serving(comm, lambda *_: "again") as ask:
-            said(ask(None))
-        """,
-    )
-    assert by_rank(done) == ["again"] * n_ranks
 
 
 @needs_mpi
