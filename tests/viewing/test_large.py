@@ -22,8 +22,8 @@ from tests.viewing.test_page import until_text
 
 __all__ = ["browser"]
 pytestmark = pytest.mark.slow
-# Of each side: ten million chunks.
-SIDE = 3163
+# Of each side: millions of chunks.
+SIDE = 1600
 # HDF5's most.
 RANK = 32
 
@@ -72,7 +72,7 @@ def test_a_thousand_datasets(browser: Any, tmp_path: Path, known_machine: Machin
         until_text(page, "stored", "2 chunks of 50")
 
 
-def test_ten_million_chunks(browser: Any, tmp_path: Path, known_machine: Machine) -> None:
+def test_millions_of_chunks(browser: Any, tmp_path: Path, known_machine: Machine) -> None:
     assert known_machine.threads
     path = tmp_path / "chunks.h5"
     dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)

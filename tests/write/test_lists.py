@@ -82,7 +82,7 @@ def said(write: Any) -> str:
 @pytest.mark.slow
 def test_assignments_are_those_of_h5py(tmp_path: Path, dtype: Any) -> None:
     written = natively = 0
-    for seed in range(120):
+    for seed in range(60):
         rng = random.Random(f"{seed} {dtype}")
         shape = tuple(rng.randint(1, 7) for _ in range(rng.randint(1, 3)))
         chunks = tuple(rng.randint(1, size) for size in shape)
