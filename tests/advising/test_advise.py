@@ -42,7 +42,7 @@ def run(*words: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
 def proved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Advice, Path]:
     """Ask once, with measurements: for them a busy machine leaves half of the seconds."""
     path = write_daily(tmp_path_factory.mktemp("proved"))
-    return advise(path, "t2m", (MAP, SERIES), reader="libhdf5-1.10", budget_s=20), path
+    return advise(path, "t2m", (MAP, SERIES), reader="libhdf5-1.10", budget_s=10), path
 
 
 @pytest.mark.slow

@@ -20,7 +20,10 @@ from chunkwise_lab.regret import cases, model, regret, thumbs, trials
 
 @pytest.mark.slow
 def test_the_model_is_held_against_trials_that_it_has_not_seen() -> None:
-    found = trials.trials(sorted(trials.STUDIES.glob("*.json.gz")))
+    # Hyperslabs of the paper's size take most of a minute to count, and those of the quick run go
+    # the same way.
+    saved = {*trials.STUDIES.glob("*.json.gz")} - {trials.STUDIES / "hyperslabs-paper.json.gz"}
+    found = trials.trials(sorted(saved))
     assert len({one.key for one in found}) == len(found) > 500
     halves = model.other_half(found)
     assert not any(model.is_fitted(one.trial) for one in halves)

@@ -134,14 +134,12 @@ def attempt(seed: int, folder: Path) -> None:
     file = _decoded(stored(hostile(rng, bare="/\x00"))) + ".h5"
     dataset = write(folder / file, rng)
     full = os.fsdecode(dataset)
-    short = ("--budget", "20", "--repeat", "1", "--reader", "h5py,chunkwise", "--access", "row")
+    short = ("--budget", "3", "--repeat", "1", "--reader", "h5py,chunkwise", "--access", "row")
     commands: list[tuple[tuple[str, ...], tuple[int, ...]]] = [
-        (("inspect", file), (0,)),
         (("inspect", file, "--all", "--fixes", "all"), (0,)),
         (("inspect", file, full), (0,)),
         (("inspect", file, "--fail-on", "note"), (0, 1)),
         (("inspect", file, "--json"), (0,)),
-        (("inspect", "."), (0,)),
         (("inspect", ".", "--json"), (0,)),
         (("inspect", ".", "--fail-on", "note"), (0, 1)),
         (("inspect", ".", "--quiet"), (0,)),

@@ -93,7 +93,7 @@ class Done:
         return self.code < 0 or self.code >= 128
 
 
-def some(calls: Sequence[Call], most: int = 10) -> Sequence[Call]:
+def some(calls: Sequence[Call], most: int = 7) -> Sequence[Call]:
     """Choose calls that go wrong, evenly; all of them with CHUNKWISE_EVERY_CALL=1."""
     if os.environ.get("CHUNKWISE_EVERY_CALL"):
         return calls
