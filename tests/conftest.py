@@ -172,8 +172,11 @@ def _program(event: str, told: tuple[Any, ...]) -> str:
     return os.path.basename(os.fsdecode(words[0])) if words else ""  # noqa: PTH119 (as `_nbytes`)
 
 
-# Files with one test that takes minutes.  At the end, the other processors would wait for it.
-FIRST = frozenset({Path(__file__).parent / "whole/test_pages_run.py"})
+# Files with one test that takes long.  At the end, the other processors would wait for it.
+FIRST = frozenset(
+    Path(__file__).parent / name
+    for name in ("whole/test_pages_run.py", "xarray/test_xarray_suite.py")
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import chunkwise
@@ -201,6 +201,7 @@ def test_a_file_that_this_process_writes_is_left_to_libhdf5(tmp_path: Path) -> N
             assert listed(other) is None
 
 
+@settings(max_examples=30)  # Each in two processes
 @given(at=st.integers(0, 5000), byte=st.integers(0, 255))
 @example(at=944, byte=0)  # The name of an attribute, cut short
 @example(at=949, byte=65)  # Its end
