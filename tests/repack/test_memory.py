@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import time
+import zlib
 from pathlib import Path
 
 import h5py
@@ -38,13 +39,10 @@ def peak_of(words: list[str]) -> int:
 def test_memory_stays_within_the_budget(tmp_path: Path) -> None:
     shape = (128, 1024, 1024)
     with h5py.File(tmp_path / "in.h5", "w", rdcc_nbytes=0) as file:
-        # What is decoded fast, as it is decoded again for each part that fits.
-        made = file.create_dataset("x", shape, "i2", chunks=(1, 1024, 1024), compression="lzf")
+        made = file.create_dataset("x", shape, "i2", chunks=(1, 1024, 1024), compression=1)
         plane = np.arange(1024 * 1024, dtype="i2").reshape(1024, 1024)
-        made[0] = plane
-        made.flush()
-        _, stored = made.id.read_direct_chunk((0, 0, 0))
-        for number in range(1, shape[0]):
+        stored = zlib.compress(plane.tobytes(), 1)
+        for number in range(shape[0]):
             made.id.write_direct_chunk((number, 0, 0), stored)
     with h5py.File(tmp_path / "in.h5") as file:
         assert np.array_equal(file["x"][shape[0] - 1], plane)
