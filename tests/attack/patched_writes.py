@@ -16,7 +16,7 @@ from h5py import h5d, h5p, h5s, h5t, h5z
 
 import chunkwise
 from chunkwise.writing import at_once
-from tests.attack.writes import NUMBERS, OTHERS, PIPELINES
+from tests.attack.writes import NUMBERS, OTHERS, PIPELINES, drawn
 from tests.support.native import leave_partial_chunks_unfiltered
 
 SHORT = 60
@@ -264,26 +264,7 @@ class _Story:
         return values
 
     def _values(self, shape: tuple[int, ...]) -> Any:
-        """Values of the type, all the same, or noise, of which NaN is no number to compare."""
-        rng = np.random.default_rng(self.rng.getrandbits(32))
-        count = int(np.prod(shape))
-        noise = self.rng.random() < 0.5
-        if noise and self.dtype.kind in "iu" and not self.dtype.metadata:
-            drawn = rng.bytes(count * self.dtype.itemsize)
-            return np.frombuffer(drawn, self.dtype).reshape(shape).copy()
-        low = 0 if self.dtype.kind == "b" or self.dtype.metadata else 1
-        most = 1 if self.dtype.kind == "b" else 2 if self.dtype.metadata else 100
-        numbers = rng.integers(low, most + 1, count if noise else 1)
-        numbers = np.broadcast_to(numbers, count)
-        if self.dtype.fields is None:
-            some = numbers.astype("S3") if self.dtype.kind in "SV" else numbers
-            some = some.view("V3") if self.dtype.kind == "V" else some.astype(self.dtype)
-            return np.ascontiguousarray(some).reshape(shape)
-        made: Any = np.zeros(count, self.dtype)
-        for name in ("a", "b", "c"):
-            made[name] = numbers
-        made["d"] = numbers[:, None]
-        return made.reshape(shape)
+        return drawn(self.rng, self.dtype, shape, 0.5)
 
     def _same(self, plain: Any, patched: Any, unfiltered: Any, what: str) -> None:
         assert plain.shape == patched.shape, f"{what} has the shape {patched.shape}"

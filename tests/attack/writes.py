@@ -70,6 +70,29 @@ def attempt(seed: int, folder: Path, pipeline: str | None = None) -> None:
         raise AssertionError(f"{name}, {dtype}: {error}\n  {told}") from error
 
 
+def drawn(rng: random.Random, dtype: np.dtype[Any], shape: tuple[int, ...], noise: float) -> Any:
+    """Values of the type, all the same or noise: any bytes, but for what is compared as a number.
+
+    Bytes of ASCII are numbers, text and, as any, characters.
+    """
+    numbers_of = np.random.default_rng(rng.getrandbits(32))
+    count, is_noise = int(np.prod(shape)), rng.random() < noise
+    if is_noise and dtype.kind in "iu" and not dtype.metadata:
+        return np.frombuffer(numbers_of.bytes(count * dtype.itemsize), dtype).reshape(shape).copy()
+    low = 0 if dtype.kind == "b" or dtype.metadata else 1
+    most = 1 if dtype.kind == "b" else 2 if dtype.metadata else 100
+    numbers = np.broadcast_to(numbers_of.integers(low, most + 1, count if is_noise else 1), count)
+    if dtype.fields is None:
+        some = numbers.astype("S3") if dtype.kind in "SV" else numbers
+        some = some.view("V3") if dtype.kind == "V" else some.astype(dtype)
+        return np.ascontiguousarray(some).reshape(shape)
+    made: Any = np.zeros(count, dtype)
+    for name in ("a", "b", "c"):
+        made[name] = numbers
+    made["d"] = numbers[:, None]
+    return made.reshape(shape)
+
+
 class _Story:
     """A dataset, a model of it, and what was done to both."""
 
@@ -251,28 +274,7 @@ class _Story:
         return slice(begin, end, self.rng.choice([1, 1, 1, 2, 3]))
 
     def _values(self, shape: tuple[int, ...]) -> Any:
-        """Values of the type, all the same, some of them or none."""
-        rng = np.random.default_rng(self.rng.getrandbits(32))
-        # Bytes of ASCII are numbers, text and, as any, characters.
-        low = 1 if self.dtype.kind != "b" else 0
-        most = 2 if self.dtype.kind == "b" or self.dtype.metadata else 100
-        count = int(np.prod(shape))
-        if self.rng.random() < self.noise:
-            drawn = rng.bytes(count * self.dtype.itemsize)
-            if self.dtype.kind in "iu" and not self.dtype.metadata:
-                return np.frombuffer(drawn, self.dtype).reshape(shape)
-            numbers = rng.integers(low, most + 1, count)
-        else:
-            numbers = np.full(count, rng.integers(low, most + 1))
-        if self.dtype.fields is None:
-            some = numbers.astype("S3") if self.dtype.kind in "SV" else numbers
-            some = some.view("V3") if self.dtype.kind == "V" else some.astype(self.dtype)
-            return some.reshape(shape)
-        made: Any = np.zeros(count, self.dtype)
-        for name in ("a", "b", "c"):
-            made[name] = numbers
-        made["d"] = numbers[:, None]
-        return made.reshape(shape)
+        return drawn(self.rng, self.dtype, shape, self.noise)
 
     def _same(self, got: Any, what: str) -> None:
         assert got.shape == self.model.shape, f"{what} has the shape {got.shape}"
