@@ -54,7 +54,7 @@ MEASURED: Final = (
 # command from that.  Some end their process themselves.  Memory is that of each command: the most
 # that a process of the test's took would count the test's own, from which it was forked.
 DRIVER: Final = f"""
-import json, os, resource, sys
+import gc, json, os, resource, sys
 import h5py
 import chunkwise.fixing.render, chunkwise.indexing.api, chunkwise.inspection.render
 import chunkwise.verifying.survey
@@ -81,6 +81,8 @@ def case(folder, commands):
         code = os.waitstatus_to_exitcode(status)
         print("==", *arguments, "==", code, used.ru_maxrss * 1024, flush=True)
 
+# Children neither go through what was imported nor copy it.
+gc.freeze()
 for line in sys.stdin:
     child = os.fork()
     if not child:
