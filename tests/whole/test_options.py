@@ -100,6 +100,16 @@ def test_former_spellings_say_the_new_one(source: Path, tmp_path: Path) -> None:
     assert "is now" not in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("typed", "offered"), [("--sav", "'--output'"), ("--colou", "'--colour'")]
+)
+def test_a_wrong_option_is_answered_by_present_spellings(typed: str, offered: str) -> None:
+    refused = CliRunner().invoke(cli, ["view", typed, "x"])
+    assert refused.exit_code == 2
+    assert offered in refused.stderr
+    assert "'--save'" not in refused.stderr
+
+
 def test_each_option_has_one_meaning_in_all_commands() -> None:
     spelled: dict[str, set[str | None]] = {}
     for name in COMMANDS:

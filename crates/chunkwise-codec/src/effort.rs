@@ -6,6 +6,6 @@ pub enum Effort {
     /// Files no larger than those of zlib at the level stated, or hardly so.
     #[default]
     AsStated,
-    /// As fast as can be, whatever the size; what it costs is said.
+    /// The fastest encoder, even if chunks become larger; the caller reports by how much.
     Fast,
 }

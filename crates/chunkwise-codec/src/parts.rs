@@ -1,8 +1,8 @@
 //! How is one chunk encoded by several threads, to the very bytes that one of them would make?
 //!
 //! Filters that store blocks encode each by itself.  So a chunk can be encoded some blocks at a
-//! time, in any order ([`BlockEncoding::encode`]), and what that gives be put together
-//! ([`BlockEncoding::join`]).
+//! time, in any order ([`BlockEncoding::encode`]), and [`BlockEncoding::join`] puts the parts
+//! together.
 
 use std::ops::Range;
 

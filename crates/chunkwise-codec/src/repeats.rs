@@ -12,7 +12,7 @@ pub(crate) struct Limits {
     pub(crate) len: usize,
     /// And at least, beyond so far back.
     pub(crate) far: (usize, usize),
-    /// Bytes at the end that are never part of one.
+    /// A repeat never covers this many bytes at the end.
     pub(crate) tail: usize,
 }
 

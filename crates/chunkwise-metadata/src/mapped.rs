@@ -423,7 +423,7 @@ impl<'m> Chosen<'m> {
         Ok((past / stride).saturating_mul(block).saturating_add(block.min(past % stride)))
     }
 
-    /// The first `length` elements of the dimension without end, with all of the others.
+    /// The first `length` elements along the unlimited dimension, and all along the others.
     fn first(&self, axis: usize, length: u64, shape: &[u64]) -> Result<Vec<Hyperslab>, String> {
         let (start, stride, block) = self.run(axis)?;
         let (full, rest) = (length / block, length % block);

@@ -47,7 +47,7 @@ _BLOCKS: Final = ((1, 2048), (128, 1), (16, 64), (8, 128))
 _LARGE_SHAPE: Final = (2048, 16384)
 _LARGE_CHUNKS: Final = ((512, 512), (64, 16384))
 _LARGE_BLOCKS: Final = ((64, 16384), (1024, 16384), (2048, 512), _LARGE_SHAPE)
-# At random places of it: what is far apart in memory shows there.
+# Random places of it show what distant memory costs.
 _LARGE_RANDOM: Final = (((2048, 1), 20), ((64, 64), 100))
 # chunkwise is so much faster there; fewer reads would also be in the processor's cache.
 _MORE: Final = 16

@@ -149,12 +149,12 @@ _WANTED = (
     click.option(
         "--quiet-for",
         type=DURATION,
-        help="Leave for later the files that were written within this time, as in 10min.",
+        help="Skip files written within this time, as in 10min; a later run takes them.",
     ),
     click.option(
         "--baseline",
         metavar="FILE",
-        help="The --json output of an earlier run: what was wrong then does not count now.",
+        help="The --json output of an earlier run: ignore problems that it has reported.",
     ),
 )
 
@@ -203,7 +203,8 @@ _OPTIONS = (
     click.option(
         "--memory",
         type=SIZE,
-        help="Most bytes for data; under MPI, in each rank.  [default: a quarter of free memory]",
+        help="Use at most SIZE of memory for data; under MPI, in each rank.  "
+        "[default: a quarter of free memory]",
     ),
     click.option("--threads", type=int, help="Threads that decode and encode.  [default: all]"),
     files_from_option,

@@ -127,8 +127,8 @@ def command(
     """Show what decides a file's speed, what is wrong with it, and the remedy.
 
     FILE is an HDF5 or netCDF-4 file, or its URL; DATASET a path in it, such as
-    /group/temperature, and can be named after one file only. If it is also
-    the name of a file, it is the dataset if FILE has it.
+    /group/temperature, and can be named after one file only. If FILE has a
+    dataset of this name, that is meant, even if a file has the same name.
 
     For several files, a FOLDER (searched through all levels for HDF5 files,
     whatever their names) or a GLOB, each gets one line, the worst first.

@@ -19,6 +19,7 @@ from chunkwise.errors import CannotJudgeError, ChunkwiseError, UsageError, notes
 from chunkwise.names import printable_lines
 from chunkwise.settings import HELP, check_environment
 from chunkwise.verdicts import Exit
+from chunkwise.words import joined
 
 # Subcommands are imported when used, so that `chunkwise --help` stays instant.
 COMMANDS = {
@@ -87,6 +88,8 @@ class LazyGroup(click.Group):
         # Click and rich, which come next, both end the process with code 1.
         try:
             return super().invoke(ctx)
+        except click.NoSuchOption as wrong:
+            raise _as_now_spelled(wrong) from None
         except BrokenPipeError:
             raise ReaderGoneError from None
         except SystemExit as leave:
@@ -98,6 +101,18 @@ class LazyGroup(click.Group):
         """List the commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+
+def _as_now_spelled(wrong: click.NoSuchOption) -> click.UsageError:
+    """Offer the present spelling of an option where a former one comes near."""
+    # Imported where it is needed, as other commands need not wait for it.
+    from chunkwise.cli.values import Renamed
+
+    params = wrong.ctx.command.params if wrong.ctx is not None else []
+    now = {name: one.opts[-1] for one in params if isinstance(one, Renamed) for name in one.former}
+    offered = dict.fromkeys(repr(now.get(name, name)) for name in wrong.possibilities or ())
+    hint = f" Did you mean {joined(list(offered), 'or')}?" if offered else ""
+    return click.UsageError(wrong.message + hint, wrong.ctx)
 
 
 def _from_the_lab(name: str) -> click.Command:

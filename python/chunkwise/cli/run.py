@@ -24,7 +24,7 @@ Examples:
 
 
 @click.command(epilog=EXAMPLES, context_settings={"allow_interspersed_args": False})
-@click.option("--threads", type=COUNT, metavar="N", help="Most threads of a read.")
+@click.option("--threads", type=COUNT, metavar="N", help="Use at most N threads for a read.")
 @click.option(
     "--keep",
     "cache",

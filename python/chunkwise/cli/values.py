@@ -49,14 +49,14 @@ class Renamed(click.Option):
     """An option that also takes former spellings, for one version, and says the new one."""
 
     def __init__(self, *declarations: Any, former: str, **options: Any) -> None:
-        self._former = former.split()
+        self.former = former.split()
         super().__init__(*declarations, **options)
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
         """Let the parser know all of them."""
         super().add_to_parser(parser, ctx)
         action = "append" if self.multiple else "store"
-        for former in self._former:
+        for former in self.former:
             parser.add_option(
                 obj=self, opts=[former], dest=former, action=action, nargs=self.nargs
             )
@@ -65,7 +65,7 @@ class Renamed(click.Option):
         self, ctx: click.Context, opts: Mapping[str, Any]
     ) -> tuple[Any, ParameterSource]:
         """Take the value of any."""
-        for former in self._former:
+        for former in self.former:
             if former in opts:
                 echo(f"chunkwise: {former} is now {self.opts[-1]}: write that", err=True)
                 opts = {**opts, str(self.name): opts[former]}

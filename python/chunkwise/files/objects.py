@@ -142,7 +142,7 @@ class _Unlinked:
         self._names: set[str] = set()
 
     def note(self, entry: Entry) -> None:
-        """Take what an entry leads to beside its links."""
+        """Note the addresses to which an entry leads by other means than links."""
         if "->" in entry.path:
             self._names.add(entry.path)
         if entry.address is None:

@@ -6,7 +6,6 @@ import contextlib
 import difflib
 import importlib
 import re
-import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -179,7 +178,7 @@ class Pipeline:
                 flag = h5z.FLAG_OPTIONAL if is_optional else h5z.FLAG_MANDATORY
                 dcpl.set_filter(one.filter_id, flag, one.cd_values)
 
-    def h5repack(self, dataset: str = "") -> str | None:
+    def h5repack(self, dataset: str = "") -> tuple[str, ...] | None:
         """Give the arguments that make h5repack write this pipeline."""
         if ":" in dataset or "," in dataset:
             return None
@@ -190,7 +189,7 @@ class Pipeline:
             if word is None:
                 return None
             arguments += ["-f", prefix + word]
-        return shlex.join(arguments)
+        return tuple(arguments)
 
     def nccopy(self) -> str | None:
         """Give the arguments that make nccopy write this pipeline to every variable."""

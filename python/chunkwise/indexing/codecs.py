@@ -70,5 +70,5 @@ def _name(dcpl: h5p.PropDCID, number: int) -> str:
     known = _native.filters().get(code)
     if known is not None:
         return known["name"]
-    names = str(Pipeline.from_dcpl(dcpl)).split("+")
-    return names[number] if number < len(names) else str(code)
+    filters = Pipeline.from_dcpl(dcpl).filters
+    return filters[number].name if number < len(filters) else str(code)

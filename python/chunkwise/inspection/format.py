@@ -24,7 +24,7 @@ _STRATEGIES: Final = {
 }
 
 _SERIES: Final = ("1.6", "1.8", "1.10", "1.12", "2.0")
-# Which series brought each version (HDF5 file format specification, release notes).
+# The HDF5 series that introduced each version (HDF5 file format specification, release notes).
 _OF_SUPERBLOCK: Final = {0: "1.6", 1: "1.6", 2: "1.8", 3: "1.10"}
 _OF_DATATYPE: Final = {3: "1.8", 4: "1.12", 5: "2.0"}
 _OF_LAYOUT: Final = {4: "1.10", 5: "2.0"}

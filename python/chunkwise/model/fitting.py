@@ -66,7 +66,7 @@ def fitted_columns(
     nominal: npt.NDArray[np.float64] | None = None,
 ) -> npt.NDArray[np.float64]:
     """Find the cost of each column of counts; no cost is negative."""
-    # Ratios count: half as long is as wrong as twice as long; outliers say less.
+    # Errors count as ratios: half as long is as wrong as twice as long.  Outliers weigh less.
     trust = np.ones(len(measured_s))
     if nominal is not None:
         counts = np.vstack([counts, np.eye(len(nominal))])

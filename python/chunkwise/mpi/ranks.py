@@ -345,7 +345,7 @@ def world() -> MPI.Comm:
         raise _other_launcher(library, "Open MPI's mpirun")
     if not MPI.Is_initialized():
         with warnings.catch_warnings():
-            # mpi4py's own word about another launcher; ours names both.
+            # mpi4py warns of another launcher; our message names both.
             warnings.filterwarnings("ignore", "suspicious MPI execution environment")
             MPI.Init_thread(MPI.THREAD_MULTIPLE)
     _, size = launched()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import operator
 import re
-import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -118,9 +117,8 @@ def _h5repack(one: Anew) -> str | None:
         spelled = "x".join(map(str, one.chunks))
         words.append(f"-l {shell_word(f'{path}:CHUNK={spelled}')}")
     if filters is not None:
-        said = Pipeline.parse(filters).h5repack(path)
-        if said is None or not tools.can_repack(filters):
+        arguments = Pipeline.parse(filters).h5repack(path)
+        if arguments is None or not tools.can_repack(filters):
             return None
-        # Quoted by the grammar, but not for names that a terminal would not show.
-        words += map(shell_word, shlex.split(said))
+        words += map(shell_word, arguments)
     return " ".join(words)

@@ -1,4 +1,7 @@
-"""How are requests made, many at a time on fsspec's loop, watched, and repeated?"""
+"""How are requests made, many at a time on fsspec's loop, watched, and repeated?
+
+Which chunks one request brings, the engine decides (`engine/src/storage/joining.rs`).
+"""
 
 from __future__ import annotations
 

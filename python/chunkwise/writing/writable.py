@@ -164,7 +164,7 @@ class Writable:
         self._written().flush()
 
     def _flush_outside(self, file: tuple[int, ...]) -> None:
-        """Flush what this process has written, unless it is in the file of that number."""
+        """Flush what this process has written, unless that is in `file`."""
         writing = self._writing
         if writing is not None and not writing.is_over and writing.key[:2] != file:
             writing.flush()

@@ -37,7 +37,7 @@ def _nbytes(record: Record) -> float:
 
 
 def _rate(*names: str) -> Callable[[Record], float | None]:
-    """MB/s: what the operations done selected, by the sum of some seconds."""
+    """MB/s: bytes that the completed operations selected, divided by the sum of these seconds."""
 
     def of(record: Record) -> float | None:
         seconds, nbytes = _total(record, *names), record.get("selected_nbytes")

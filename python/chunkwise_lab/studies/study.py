@@ -172,7 +172,7 @@ class Study:
 
 
 def matches(row: Mapping[str, str], where: Where) -> bool:
-    """Whether a row has these values; what it does not have, it does not match."""
+    """Whether a row has these values; a row without one of the names does not match."""
     return all(
         name in row and _is(name, row[name], value if isinstance(value, tuple) else (value,))
         for name, value in where.items()
