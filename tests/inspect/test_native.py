@@ -205,6 +205,7 @@ def test_a_file_that_this_process_writes_is_left_to_libhdf5(tmp_path: Path) -> N
 @given(at=st.integers(0, 5000), byte=st.integers(0, 255))
 @example(at=944, byte=0)  # The name of an attribute, cut short
 @example(at=949, byte=65)  # Its end
+@example(at=1048, byte=0)  # A block of a header without bytes
 @example(at=16, byte=1)  # Names in a node of a group
 @example(at=16, byte=74)
 @example(at=18, byte=0)  # Its children

@@ -202,6 +202,10 @@ impl<'a> Header<'a> {
                 if !seen.insert(address) {
                     return Err(place.wrong("a header leads to it twice"));
                 }
+                // As HDF5 2.0 does.
+                if nbytes == 0 {
+                    return Err(place.wrong("it has no bytes"));
+                }
                 later.push(match self.version {
                     1 => Block { part: source.read(place, nbytes)?, head_len: 0 },
                     _ => Block { part: source.sealed(place, nbytes, b"OCHK")?, head_len: 4 },
@@ -335,6 +339,9 @@ mod tests {
         assert_eq!(kinds(&old(0)).unwrap_err().problem, wrong);
         let problem = kinds(&old(1 << 40)).unwrap_err().problem;
         assert!(matches!(problem, Problem::Outside { nbytes: 16, .. }));
+        let mut empty = old(56);
+        empty[48] = 0;
+        assert_eq!(kinds(&empty).unwrap_err().problem, Problem::Wrong("it has no bytes"));
     }
 
     #[test]
