@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use arbitrary::{Result, Unstructured};
-use chunkwise_codec::{Filter, Pipeline};
+use chunkwise_codec::{Deflate, Filter, Fletcher32, Lzf, Pipeline, Shuffle};
 use chunkwise_engine::{
     ChunkIndexBuilder, ChunkRecord, Dataset, DatasetInfo, Layout, MemoryStorage, ReadError,
 };
@@ -90,10 +90,10 @@ fn chunked(
     let raw_nbytes = grid.chunk_len().saturating_mul(element_size as u64);
     let pipelines = [
         vec![],
-        vec![Filter::Shuffle { element_size }],
-        vec![Filter::Lzf],
-        vec![Filter::Shuffle { element_size }, Filter::Deflate],
-        vec![Filter::Fletcher32],
+        vec![Filter::Shuffle(Shuffle { element_size })],
+        vec![Filter::Lzf(Lzf)],
+        vec![Filter::Shuffle(Shuffle { element_size }), Filter::Deflate(Deflate)],
+        vec![Filter::Fletcher32(Fletcher32)],
     ];
     let filters = input.choose(&pipelines)?.clone();
     let mut builder = ChunkIndexBuilder::default();

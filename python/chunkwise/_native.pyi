@@ -714,17 +714,9 @@ class Dataset:
     def list_chunks(self) -> None:
         """Know where all chunks lie; else they are looked up as reads need them."""
 
-@type_check_only
-class NativeFilter(TypedDict):
-    """What is known of a filter."""
-
-    name: str  # As the grammar of filters, and `profile`, call it
-    # Whether chunkwise undoes and applies it itself, but for options that only libhdf5 handles.
-    decoded: bool
-    encoded: bool
-
-def filters() -> dict[int, NativeFilter]:
-    """Filters that chunkwise decodes or encodes itself, by HDF5's numbers."""
+def filters() -> dict[int, str]:
+    """Names of filters that chunkwise decodes and encodes itself, by HDF5's numbers."""
+    # As the grammar of filters, and `profile`, call them.  Some options only libhdf5 handles.
 
 def thread_count() -> int:
     """Threads that one read uses in this process."""

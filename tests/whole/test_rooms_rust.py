@@ -20,7 +20,9 @@ USE = re.compile(r"(?<!pub )(?<!\) )\buse\s+([^;]+);")
 MODULE = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+);", re.MULTILINE)
 # Which file a module is, where systems have one each.
 PLACED = re.compile(r'#\[path = "([^"]+)"\]\s*mod\s+(\w+);')
-TEST_MODULE = re.compile(r"#\[cfg\(test\)\]\s*(?:#\[[^]]*\]\s*)*mod\s+(\w+)\s*(;|\{)")
+TEST_MODULE = re.compile(
+    r"#\[cfg\(test\)\]\s*(?:#\[[^]]*\]\s*)*(?:pub\([^)]*\)\s+)?mod\s+(\w+)\s*(;|\{)"
+)
 
 
 def code(text: str) -> str:

@@ -1,4 +1,7 @@
-"""Is what docs/architecture.md says under 'Where is ...' there, and what it plans not yet?"""
+"""Is what docs/architecture.md says under 'Where is ...' there, and what it plans not yet?
+
+And does CONTRIBUTING.md name each file that a filter touches?
+"""
 
 import re
 from pathlib import Path
@@ -46,3 +49,17 @@ def test_a_module_that_is_named_begins_with_a_question() -> None:
         if path.endswith((".rs", ".py")) and not path.startswith("python/chunkwise/cli/"):
             head = (ROOT / path).read_text("utf-8").partition("\n\n")[0]
             assert "?" in head, f"{path} does not open with the question that it answers"
+
+
+def test_the_example_of_a_filter_names_the_files_that_know_it() -> None:
+    row = re.search(r"^\| a filter \|.*", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.M)
+    assert row is not None
+    sources = [*ROOT.glob("crates/*/src/**/*.rs"), *ROOT.glob("python/chunkwise/grammar/*.py")]
+    knows = re.compile(r"^[^/#\n]*\bbzip2\b", re.IGNORECASE | re.MULTILINE)
+    known = {
+        path.relative_to(ROOT).as_posix()
+        for path in sources
+        if "tests" not in (path.stem, path.parent.name) and knows.search(path.read_text("utf-8"))
+    }
+    assert known == {path for path in PATH.findall(row.group()) if not path.startswith("tests/")}
+    assert len(known) <= 3

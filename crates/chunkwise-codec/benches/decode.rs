@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use chunkwise_codec::{Filter, Job, Pipeline, STREAMS, Scratch};
+use chunkwise_codec::{Deflate, Filter, Job, Pipeline, STREAMS, Scratch, Shuffle};
 use libdeflater::{CompressionLvl, Compressor, Decompressor};
 
 /// A chunk of 600 by 600 elements of 4 bytes, and one whose planes lie at powers of two.
@@ -19,7 +19,7 @@ fn main() {
     for len in CHUNKS {
         for size in [2, 3, 4, 6, 8, 12, 16, 20, 100] {
             let raw = walk(len / size * size);
-            let filters = vec![Filter::Shuffle { element_size: size }];
+            let filters = vec![Filter::Shuffle(Shuffle { element_size: size })];
             report(
                 &wanted,
                 &format!("shuffle, {size} of {len}"),
@@ -47,10 +47,10 @@ fn main() {
         }
         let planes = shuffled(4, &raw);
         for (name, filters, data) in [
-            ("deflate", vec![Filter::Deflate], &raw),
+            ("deflate", vec![Filter::Deflate(Deflate)], &raw),
             (
                 "shuffle, deflate",
-                vec![Filter::Shuffle { element_size: 4 }, Filter::Deflate],
+                vec![Filter::Shuffle(Shuffle { element_size: 4 }), Filter::Deflate(Deflate)],
                 &planes,
             ),
         ] {

@@ -9,7 +9,9 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use chunkwise_codec::{DeflateEngine, Effort, EncodeScratch, Encoder, Encoding, Step};
+use chunkwise_codec::{
+    DeflateEncoder, DeflateEngine, Effort, EncodeScratch, Encoder, Encoding, Shuffle, Step,
+};
 
 /// Seconds given to one engine, of which the best turn counts.
 const ENOUGH_S: f64 = 0.2;
@@ -83,8 +85,8 @@ fn report(path: &str, raw: &[u8], chunk: usize, element_size: Option<usize>) {
 
 /// Perhaps shuffle, then deflate.
 fn encoding(level: u32, engine: DeflateEngine, element_size: Option<usize>) -> Encoding {
-    let shuffle = element_size.map(|element_size| Encoder::Shuffle { element_size });
-    let encoders = shuffle.into_iter().chain([Encoder::Deflate { level, engine }]);
+    let shuffle = element_size.map(|element_size| Encoder::Shuffle(Shuffle { element_size }));
+    let encoders = shuffle.into_iter().chain([Encoder::Deflate(DeflateEncoder { level, engine })]);
     Encoding::new(encoders.map(|encoder| Step { encoder, optional: true }).collect())
 }
 

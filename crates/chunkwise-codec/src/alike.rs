@@ -170,10 +170,10 @@ fn pieces_of<'a>(samples: &[&'a [u8]], itemsize: usize) -> Vec<&'a [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{EncodeScratch, Encoder, Step};
+    use crate::{EncodeScratch, Encoder, Shuffle, Step};
 
     fn deflating(level: u32) -> Encoding {
-        let encoders = [Encoder::Shuffle { element_size: 4 }, Encoder::deflate(level)];
+        let encoders = [Encoder::Shuffle(Shuffle { element_size: 4 }), Encoder::deflate(level)];
         Encoding::new(encoders.map(|encoder| Step { encoder, optional: true }).to_vec())
     }
 

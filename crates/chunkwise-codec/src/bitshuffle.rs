@@ -13,6 +13,7 @@ pub(crate) mod encode;
 
 use crate::bytes::Reader;
 use crate::cut::Cut;
+use crate::filter::{Decode, Decoded, Options, expanded};
 use crate::lanes::{LANES, interleave, load_rows, transpose_bits};
 use crate::partial::PartialDecoder;
 use crate::state::State;
@@ -51,7 +52,7 @@ const DAMAGED: DecodeError = DecodeError::Damaged { filter: "bitshuffle" };
 
 /// A chunk and the options that it was made with.
 #[derive(Debug)]
-pub(crate) struct BitshuffleBlocks {
+struct BitshuffleBlocks {
     options: Bitshuffle,
     cut: Cut,
 }
@@ -74,9 +75,9 @@ impl<'a> PartialDecoder<'a> for BitshuffleBlocks {
     }
 }
 
-impl Bitshuffle {
+impl Options for Bitshuffle {
     /// From `cd_values`: two of version, the element's size, the block, the compressor.
-    pub(crate) fn from_cd_values(cd_values: &[u32]) -> Option<Self> {
+    fn from_cd_values(cd_values: &[u32]) -> Option<Self> {
         let &[_, _, element_size, ref rest @ ..] = cd_values else { return None };
         let block = rest.first().copied().unwrap_or(0) as usize;
         let inner = match rest.get(1) {
@@ -91,15 +92,44 @@ impl Bitshuffle {
             inner,
         })
     }
+}
 
-    pub(crate) fn most_expansion(&self) -> usize {
-        match self.inner {
+impl Decode for Bitshuffle {
+    fn most_decoded(&self, stored_len: usize) -> usize {
+        let times = match self.inner {
             Inner::None => 1,
             Inner::Lz4 => lz4::MOST_EXPANSION,
             Inner::Zstd => zstd::MOST_EXPANSION,
-        }
+        };
+        expanded(stored_len, times)
     }
 
+    fn decode(&self, stored: &[u8], state: &mut State, output: &mut Output<'_>) -> Decoded {
+        let cut = self.cut(stored)?;
+        let mut rest = Reader::new(stored);
+        rest.take(self.header_len()).ok_or(DAMAGED)?;
+        for block in output.room(cut.len)?.chunks_mut(cut.block_len) {
+            let bytes = self.next_block(block.len(), &mut rest).ok_or(DAMAGED)?;
+            self.decode_block(bytes, state, block)?;
+        }
+        output.ends_after(stored.len() - rest.len());
+        Ok(())
+    }
+
+    fn is_in_blocks(&self) -> bool {
+        true
+    }
+
+    fn partial<'a>(
+        &self,
+        stored: &'a [u8],
+        _: &mut State,
+    ) -> Option<Box<dyn PartialDecoder<'a> + 'a>> {
+        Some(Box::new(BitshuffleBlocks { options: *self, cut: self.cut(stored).ok()? }))
+    }
+}
+
+impl Bitshuffle {
     /// How the stored bytes are divided.
     fn cut(&self, stored: &[u8]) -> Result<Cut, DecodeError> {
         // No filter has written that, and the one that libhdf5 would call divides by it.
@@ -120,28 +150,6 @@ impl Bitshuffle {
         }
         let block = if block == 0 { default_block(self.element_size) } else { block };
         Ok(Cut { len, block_len: block.saturating_mul(self.element_size) })
-    }
-
-    /// Its chunk, of which each block can be decoded by itself.
-    pub(crate) fn blocks(self, stored: &[u8]) -> Result<BitshuffleBlocks, DecodeError> {
-        Ok(BitshuffleBlocks { options: self, cut: self.cut(stored)? })
-    }
-
-    pub(crate) fn decode(
-        &self,
-        stored: &[u8],
-        state: &mut State,
-        output: &mut Output<'_>,
-    ) -> Result<(), DecodeError> {
-        let cut = self.cut(stored)?;
-        let mut rest = Reader::new(stored);
-        rest.take(self.header_len()).ok_or(DAMAGED)?;
-        for block in output.room(cut.len)?.chunks_mut(cut.block_len) {
-            let bytes = self.next_block(block.len(), &mut rest).ok_or(DAMAGED)?;
-            self.decode_block(bytes, state, block)?;
-        }
-        output.ends_after(stored.len() - rest.len());
-        Ok(())
     }
 
     /// Bytes before the first block.

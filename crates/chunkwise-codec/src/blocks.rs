@@ -48,7 +48,7 @@ impl<'a> Blocks<'a> {
         raw_len: usize,
         state: &mut State,
     ) -> Option<Self> {
-        let decoder = filter.partial(stored, state)?;
+        let decoder = filter.decoder().partial(stored, state)?;
         let cut = decoder.cut();
         let rest = Reader::new(stored.get(decoder.begins_at().unwrap_or(0)..)?);
         let sound = cut.len == raw_len && cut.block_len >= LEAST_NBYTES;

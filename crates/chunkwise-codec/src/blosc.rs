@@ -11,13 +11,9 @@ mod some;
 
 use crate::bytes::Reader;
 use crate::cut::Cut;
+use crate::filter::{Decoded, Options};
 use crate::state::State;
 use crate::{DecodeError, Output, bitshuffle, blosclz, lz4, resize, shuffle};
-
-pub(crate) use blocks::BloscBlocks;
-
-/// No compressor inside gives more.
-pub(crate) use crate::zstd::MOST_EXPANSION;
 
 /// The filter's numbers of the compressors whose decoders are here: not 3, snappy.
 const KNOWN: [u32; 5] = [0, 1, 2, 4, 5];
@@ -28,10 +24,15 @@ const CODEC_FORMAT: u8 = 1;
 /// Lengths have a sign.
 const MOST_STORED: usize = i32::MAX as usize;
 
-/// Whether all that HDF5's filter writes with these `cd_values` can be decoded here.
-pub(crate) fn knows(cd_values: &[u32]) -> bool {
-    // The filter decodes nothing where this is no compressor's, whatever the chunk says.
-    cd_values.get(6).is_none_or(|number| KNOWN.contains(number))
+/// The filter, whose chunks say how to decode them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Blosc;
+
+impl Options for Blosc {
+    fn from_cd_values(cd_values: &[u32]) -> Option<Self> {
+        // The filter decodes nothing where this is no compressor's, whatever the chunk says.
+        cd_values.get(6).is_none_or(|number| KNOWN.contains(number)).then_some(Self)
+    }
 }
 
 /// What compresses the streams.
@@ -156,33 +157,31 @@ impl Head {
     }
 }
 
-/// Decode what HDF5's Blosc filter stored.
-pub(crate) fn decode(
-    stored: &[u8],
-    state: &mut State,
-    output: &mut Output<'_>,
-) -> Result<(), DecodeError> {
-    let head = Head::parse(stored)?;
-    let Cut { len, block_len } = head.cut;
-    output.ends_after(head.stored_len);
-    let stored = &stored[..head.stored_len];
-    let rest = &stored[HEADER_LEN..];
-    let Some(streams) = head.streams else {
-        let bytes = rest.get(..len).ok_or(DAMAGED)?;
-        output.room(len)?.copy_from_slice(bytes);
-        return Ok(());
-    };
-    let out = output.room(len)?;
-    let mut starts = Reader::new(rest);
-    // Streams do not overlap.  If they might, a few bytes could name one costly stream a
-    // million times.
-    let mut left = stored.len();
-    for block in out.chunks_mut(block_len.max(1)) {
-        let start = starts.u32_le().ok_or(DAMAGED)?;
-        let stored = stored.get(start as usize..).ok_or(DAMAGED)?;
-        streams.decode(stored, &mut left, state, block)?;
+impl Blosc {
+    /// Decode what HDF5's Blosc filter stored.
+    fn decode_whole(&self, stored: &[u8], state: &mut State, output: &mut Output<'_>) -> Decoded {
+        let head = Head::parse(stored)?;
+        let Cut { len, block_len } = head.cut;
+        output.ends_after(head.stored_len);
+        let stored = &stored[..head.stored_len];
+        let rest = &stored[HEADER_LEN..];
+        let Some(streams) = head.streams else {
+            let bytes = rest.get(..len).ok_or(DAMAGED)?;
+            output.room(len)?.copy_from_slice(bytes);
+            return Ok(());
+        };
+        let out = output.room(len)?;
+        let mut starts = Reader::new(rest);
+        // Streams do not overlap.  If they might, a few bytes could name one costly stream a
+        // million times.
+        let mut left = stored.len();
+        for block in out.chunks_mut(block_len.max(1)) {
+            let start = starts.u32_le().ok_or(DAMAGED)?;
+            let stored = stored.get(start as usize..).ok_or(DAMAGED)?;
+            streams.decode(stored, &mut left, state, block)?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 impl Streams {
@@ -268,6 +267,7 @@ impl Streams {
 
 #[cfg(test)]
 mod tests {
+    use super::Blosc;
     use crate::{DecodeError, Filter, FilterKind, Pipeline, Scratch};
 
     /// Four blocks of four bytes, each stored as it is, at these places.
@@ -288,19 +288,19 @@ mod tests {
         let id = FilterKind::Blosc.id();
         let with = |compressor| Filter::from_hdf5(id, &[2, 2, 4, 64, 5, 1, compressor]);
         for known in [0, 1, 2, 4, 5] {
-            assert_eq!(with(known), Some(Filter::Blosc));
+            assert_eq!(with(known), Some(Filter::Blosc(Blosc)));
         }
         // Snappy, which is not here, and none at all.
         for unknown in [3, 6, 7, 0x80, 0x0100_0001, u32::MAX] {
             assert_eq!(with(unknown), None);
         }
         // Where they end before it, the filter takes its own.
-        assert_eq!(Filter::from_hdf5(id, &[2, 2, 4, 64, 5, 1]), Some(Filter::Blosc));
+        assert_eq!(Filter::from_hdf5(id, &[2, 2, 4, 64, 5, 1]), Some(Filter::Blosc(Blosc)));
     }
 
     #[test]
     fn blocks_that_share_a_stream_again_and_again_are_refused() {
-        let pipeline = Pipeline::new(vec![Filter::Blosc]);
+        let pipeline = Pipeline::new(vec![Filter::Blosc(Blosc)]);
         let decode = |stored: &[u8], len: usize| {
             let mut out = vec![0; len];
             pipeline.decode(stored, 0, &mut Scratch::default(), &mut out).map(|()| out)

@@ -14,14 +14,13 @@ mod layout;
 #[cfg(test)]
 mod tests;
 
+use crate::filter::{Decoded, Options};
 use crate::state::State;
 use crate::{DecodeError, Output};
 use chunk::Chunk;
 use damage::{DAMAGED, unsupported};
 use frame::Frame;
 use grid::Grid;
-
-pub(crate) use blocks::Blosc2Blocks;
 
 /// What HDF5's filter compares what is stored with.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -34,11 +33,11 @@ pub struct Blosc2 {
     shape: Vec<usize>,
 }
 
-impl Blosc2 {
+impl Options for Blosc2 {
     /// None where something else may be stored than what is decoded here: `cd_values` end with
     /// the level, the filter before compressing and the compressor; of arrays of several
     /// dimensions follow how many, and a chunk's lengths, of which the filter refuses too few.
-    pub(crate) fn from_cd_values(cd_values: &[u32]) -> Option<Self> {
+    fn from_cd_values(cd_values: &[u32]) -> Option<Self> {
         /// Lossy: what it drops is not put back.
         const TRUNCATE: u32 = 4;
         const CODECS: [u32; 5] = [0, 1, 2, 4, 5];
@@ -54,6 +53,28 @@ impl Blosc2 {
             shape,
         })
     }
+}
+
+impl Blosc2 {
+    /// Decode what HDF5's Blosc2 filter stored.
+    fn decode_whole(&self, stored: &[u8], state: &mut State, output: &mut Output<'_>) -> Decoded {
+        let frame = Frame::parse(stored)?;
+        let chunk = frame.chunk(state)?;
+        // The first block, to which others may be differences.
+        let mut first = Vec::new();
+        let Some(grid) = checked_grid(self, &frame, &chunk)? else {
+            let out = output.room(chunk.len)?;
+            for (number, block) in out.chunks_mut(chunk.block_len).enumerate() {
+                chunk.decode_block(number, &mut first, state, block)?;
+            }
+            return Ok(());
+        };
+        let out = output.room(grid.wanted_nbytes().ok_or(DAMAGED)?)?;
+        let mut buffer = std::mem::take(&mut state.block);
+        let decoded = decode_boxes(&chunk, &grid, &mut first, state, &mut buffer, out);
+        state.block = buffer;
+        decoded
+    }
 
     /// Whether the filter takes an array of this shape for a chunk: newer ones compare each
     /// length, and the array has room in what is stated as a chunk's bytes.
@@ -63,31 +84,6 @@ impl Blosc2 {
             && nbytes == array_nbytes
             && nbytes.is_some_and(|nbytes| nbytes <= self.chunk_nbytes)
     }
-}
-
-/// Decode what HDF5's Blosc2 filter stored.
-pub(crate) fn decode(
-    stated: &Blosc2,
-    stored: &[u8],
-    state: &mut State,
-    output: &mut Output<'_>,
-) -> Result<(), DecodeError> {
-    let frame = Frame::parse(stored)?;
-    let chunk = frame.chunk(state)?;
-    // The first block, to which others may be differences.
-    let mut first = Vec::new();
-    let Some(grid) = checked_grid(stated, &frame, &chunk)? else {
-        let out = output.room(chunk.len)?;
-        for (number, block) in out.chunks_mut(chunk.block_len).enumerate() {
-            chunk.decode_block(number, &mut first, state, block)?;
-        }
-        return Ok(());
-    };
-    let out = output.room(grid.wanted_nbytes().ok_or(DAMAGED)?)?;
-    let mut buffer = std::mem::take(&mut state.block);
-    let decoded = decode_boxes(&chunk, &grid, &mut first, state, &mut buffer, out);
-    state.block = buffer;
-    decoded
 }
 
 /// The boxes that the chunk's blocks are, of an array that is the one that the filter states; None

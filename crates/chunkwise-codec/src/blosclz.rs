@@ -4,8 +4,7 @@
 //! is all ones is followed by two bytes that are added to it.  The first control byte
 //! starts with bytes to be copied, whatever its upper bits say.
 
-use crate::lzf::repeat;
-use crate::repeats::{Limits, Repeats, Stream};
+use crate::repeats::{Limits, Repeats, Stream, repeat};
 
 /// The longest distance of the short form.
 const SHORT: usize = 8191;

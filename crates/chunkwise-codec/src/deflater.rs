@@ -247,7 +247,7 @@ mod isal {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::{Filter, Pipeline, Scratch};
+    use crate::{Deflate, Filter, Pipeline, Scratch};
     use proptest::prelude::*;
 
     fn engines() -> Vec<DeflateEngine> {
@@ -277,7 +277,7 @@ pub(crate) mod tests {
         #[test]
         fn every_engine_makes_streams_that_inflate(raw in data()) {
             let (mut deflater, mut stored) = (Deflater::default(), vec![3; 9]);
-            let pipeline = Pipeline::new(vec![Filter::Deflate]);
+            let pipeline = Pipeline::new(vec![Filter::Deflate(Deflate)]);
             for engine in engines() {
                 prop_assert!(deflater.deflate(engine, &raw, &mut stored).unwrap(), "{}", engine);
                 let mut out = vec![0; raw.len()];

@@ -1,8 +1,9 @@
 //! How do a chunk's bytes become the bytes that are stored?
 
-use crate::bitshuffle::encode::Buffers;
-use crate::encoder::EncoderState;
-use crate::{EncodeError, Encoder, FilterKind};
+use crate::deflate::DeflateEncoder;
+use crate::state::EncoderState;
+use crate::streams::Buffers;
+use crate::{DeflateEngine, EncodeError, Encoder, FilterKind};
 
 /// One filter of a pipeline that is written.
 #[derive(Debug, Clone, PartialEq)]
@@ -90,12 +91,12 @@ impl Encoding {
         // Whether what the next filter takes is in `out`, rather than still `raw`.
         let mut encoded = false;
         for (i, step) in self.steps.iter().enumerate() {
-            if encoded && step.encoder.encode_in_place(out)? {
+            if encoded && step.encoder.encoder().encode_in_place(out)? {
                 done(step.kind());
                 continue;
             }
             let source: &[u8] = if encoded { out } else { raw };
-            match step.encoder.encode(source, state, buffer) {
+            match step.encoder.encoder().encode(source, state, buffer) {
                 Ok(true) => {
                     std::mem::swap(buffer, out);
                     encoded = true;
@@ -118,6 +119,13 @@ impl Encoding {
     }
 }
 
+impl Encoder {
+    /// Deflate as libhdf5 does it at `level`, 0 to 9.
+    pub fn deflate(level: u32) -> Self {
+        Self::Deflate(DeflateEncoder { level, engine: DeflateEngine::Zlib(level) })
+    }
+}
+
 impl Step {
     /// What kind of filter it is.
     pub fn kind(&self) -> FilterKind {
@@ -128,13 +136,17 @@ impl Step {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Filter, Pipeline, Scratch};
+    use crate::{Deflate, Filter, Fletcher32, Pipeline, Scratch, Shuffle};
     use proptest::prelude::*;
 
     fn steps(optional: bool) -> Vec<Step> {
-        [Encoder::Shuffle { element_size: 4 }, Encoder::deflate(4), Encoder::Fletcher32]
-            .map(|encoder| Step { encoder, optional })
-            .to_vec()
+        [
+            Encoder::Shuffle(Shuffle { element_size: 4 }),
+            Encoder::deflate(4),
+            Encoder::Fletcher32(Fletcher32),
+        ]
+        .map(|encoder| Step { encoder, optional })
+        .to_vec()
     }
 
     /// Bytes that repeat nothing: an odd step through 2^32, scrambled.
@@ -149,9 +161,9 @@ mod tests {
             raw in prop::collection::vec(prop_oneof![Just(0u8), any::<u8>()], 1..3000),
         ) {
             let pipeline = Pipeline::new(vec![
-                Filter::Shuffle { element_size: 4 },
-                Filter::Deflate,
-                Filter::Fletcher32,
+                Filter::Shuffle(Shuffle { element_size: 4 }),
+                Filter::Deflate(Deflate),
+                Filter::Fletcher32(Fletcher32),
             ]);
             let mut stored = vec![9; 7];
             let encoding = Encoding::new(steps(true));

@@ -3,13 +3,54 @@
 //! HDF5's Fletcher-32 (`H5_checksum_fletcher32`): sums of big-endian 16-bit words
 //! modulo 65535, stored after the data as four little-endian bytes.
 
-use crate::DecodeError;
+use crate::filter::{Decode, Decoded, Encode, Encoded, Options};
+use crate::state::{EncoderState, State};
+use crate::{DecodeError, EncodeError, Output};
 
 /// Bytes that the checksum takes at the end of the data.
 pub const CHECKSUM_LEN: usize = 4;
 
 /// Words summed before the sums are folded; the second sum stays below 2^56.
 const WORDS_PER_FOLD: usize = 1 << 18;
+
+/// The filter, which has no options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fletcher32;
+
+impl Options for Fletcher32 {
+    fn from_cd_values(_: &[u32]) -> Option<Self> {
+        Some(Self)
+    }
+}
+
+impl Decode for Fletcher32 {
+    fn most_decoded(&self, stored_len: usize) -> usize {
+        stored_len
+    }
+
+    /// A checksum is not decoded but taken off, by the pipeline.
+    fn decode(&self, stored: &[u8], _: &mut State, output: &mut Output<'_>) -> Decoded {
+        output.room(stored.len())?.copy_from_slice(stored);
+        Ok(())
+    }
+}
+
+impl Encode for Fletcher32 {
+    fn encode(&self, raw: &[u8], _: &mut EncoderState, out: &mut Vec<u8>) -> Encoded {
+        let nbytes = raw.len() + CHECKSUM_LEN;
+        out.clear();
+        out.try_reserve_exact(nbytes).map_err(|_| EncodeError::Memory { nbytes })?;
+        out.extend_from_slice(raw);
+        self.encode_in_place(out)
+    }
+
+    fn encode_in_place(&self, bytes: &mut Vec<u8>) -> Encoded {
+        let nbytes = CHECKSUM_LEN;
+        bytes.try_reserve(nbytes).map_err(|_| EncodeError::Memory { nbytes })?;
+        bytes.extend(checksum(bytes).to_le_bytes());
+        Ok(true)
+    }
+}
 
 /// The checksum of `data`.
 pub fn checksum(data: &[u8]) -> u32 {

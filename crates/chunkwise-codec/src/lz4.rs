@@ -9,8 +9,9 @@ use std::ffi::{c_char, c_int};
 
 use crate::bytes::Reader;
 use crate::cut::Cut;
+use crate::filter::{Decode, Decoded, Encode, Encoded, Options, expanded};
 use crate::partial::PartialDecoder;
-use crate::state::State;
+use crate::state::{EncoderState, State};
 use crate::{DecodeError, EncodeError, Output};
 
 /// A byte of LZ4 gives at most this many.
@@ -73,20 +74,52 @@ const LEN_LEN: usize = 4;
 
 const DAMAGED: DecodeError = DecodeError::Damaged { filter: "lz4" };
 
-/// Decode what HDF5's LZ4 filter stored.
-pub(crate) fn decode(stored: &[u8], output: &mut Output<'_>) -> Result<(), DecodeError> {
-    let Cut { len, block_len } = cut(stored)?;
-    let out = output.room(len)?;
-    if block_len == 0 && len > 0 {
-        return Err(DAMAGED);
+/// The filter's options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lz4 {
+    /// Bytes in a block.
+    pub(crate) block_nbytes: u32,
+}
+
+impl Options for Lz4 {
+    /// From the length of a block; none, or 0, is the filter's own, 1 GiB.
+    fn from_cd_values(cd_values: &[u32]) -> Option<Self> {
+        let block_nbytes = cd_values.first().copied().filter(|&nbytes| nbytes > 0);
+        Some(Self { block_nbytes: block_nbytes.unwrap_or(1 << 30) })
     }
-    let mut rest = Reader::new(stored);
-    rest.take(HEADER_LEN).ok_or(DAMAGED)?;
-    for block in out.chunks_mut(block_len.max(1)) {
-        decode_block(next_block(&mut rest).ok_or(DAMAGED)?, block)?;
+}
+
+impl Decode for Lz4 {
+    fn most_decoded(&self, stored_len: usize) -> usize {
+        expanded(stored_len, MOST_EXPANSION)
     }
-    output.ends_after(stored.len() - rest.len());
-    Ok(())
+
+    fn decode(&self, stored: &[u8], _: &mut State, output: &mut Output<'_>) -> Decoded {
+        let Cut { len, block_len } = cut(stored)?;
+        let out = output.room(len)?;
+        if block_len == 0 && len > 0 {
+            return Err(DAMAGED);
+        }
+        let mut rest = Reader::new(stored);
+        rest.take(HEADER_LEN).ok_or(DAMAGED)?;
+        for block in out.chunks_mut(block_len.max(1)) {
+            decode_block(next_block(&mut rest).ok_or(DAMAGED)?, block)?;
+        }
+        output.ends_after(stored.len() - rest.len());
+        Ok(())
+    }
+
+    fn is_in_blocks(&self) -> bool {
+        true
+    }
+
+    fn partial<'a>(
+        &self,
+        stored: &'a [u8],
+        _: &mut State,
+    ) -> Option<Box<dyn PartialDecoder<'a> + 'a>> {
+        Some(Box::new(Lz4Blocks(cut(stored).ok()?)))
+    }
 }
 
 /// How the stored bytes are divided.
@@ -115,13 +148,7 @@ fn decode_block(stored: &[u8], out: &mut [u8]) -> Result<(), DecodeError> {
 
 /// A chunk, of which each block can be decoded by itself.
 #[derive(Debug)]
-pub(crate) struct Lz4Blocks(Cut);
-
-impl Lz4Blocks {
-    pub(crate) fn parse(stored: &[u8]) -> Result<Self, DecodeError> {
-        cut(stored).map(Self)
-    }
-}
+struct Lz4Blocks(Cut);
 
 impl<'a> PartialDecoder<'a> for Lz4Blocks {
     fn cut(&self) -> Cut {
@@ -141,64 +168,56 @@ impl<'a> PartialDecoder<'a> for Lz4Blocks {
     }
 }
 
-/// The length of a block that a dataset states; none, or 0, is the filter's own, 1 GiB.
-pub(crate) fn block_nbytes(cd_values: &[u32]) -> u32 {
-    match cd_values.first() {
-        None | Some(0) => 1 << 30,
-        Some(&nbytes) => nbytes,
+impl Encode for Lz4 {
+    /// Encode `raw` as HDF5's LZ4 filter does; false where a block is longer than LZ4 takes.
+    fn encode(&self, raw: &[u8], _: &mut EncoderState, out: &mut Vec<u8>) -> Encoded {
+        let block_len = raw.len().min(self.block_nbytes as usize);
+        let Some(bound) = bound(block_len) else { return Ok(false) };
+        let blocks = raw.chunks(block_len.max(1));
+        let nbytes =
+            raw.len().saturating_add(12 + 4 * blocks.len()).saturating_add(bound - block_len);
+        out.clear();
+        out.try_reserve_exact(nbytes).map_err(|_| EncodeError::Memory { nbytes })?;
+        self.put_header(raw.len(), out);
+        for block in blocks {
+            let begin = out.len();
+            out.extend([0; 4]);
+            let room = out.spare_capacity_mut();
+            let room_len = c_int::try_from(room.len()).unwrap_or(c_int::MAX);
+            // SAFETY: the lengths are those of live slices, the block's at most what LZ4 takes.
+            let written = unsafe {
+                lz4_sys::LZ4_compress_default(
+                    block.as_ptr().cast(),
+                    room.as_mut_ptr().cast(),
+                    block.len() as c_int,
+                    room_len,
+                )
+            };
+            let stored = match usize::try_from(written) {
+                Ok(written @ 1..) if written < block.len() => {
+                    // SAFETY: this many bytes of the room have been written.
+                    unsafe { out.set_len(begin + 4 + written) };
+                    written
+                }
+                _ => {
+                    out.extend_from_slice(block);
+                    block.len()
+                }
+            };
+            out[begin..begin + 4].copy_from_slice(&(stored as u32).to_be_bytes());
+        }
+        Ok(true)
     }
 }
 
-/// Encode `source` as HDF5's LZ4 filter does, to `out`, whatever was in it; false where a block is
-/// longer than LZ4 takes.
-pub(crate) fn encode(
-    block_nbytes: u32,
-    source: &[u8],
-    out: &mut Vec<u8>,
-) -> Result<bool, EncodeError> {
-    let block_len = source.len().min(block_nbytes as usize);
-    let Some(bound) = bound(block_len) else { return Ok(false) };
-    let blocks = source.chunks(block_len.max(1));
-    let nbytes =
-        source.len().saturating_add(12 + 4 * blocks.len()).saturating_add(bound - block_len);
-    out.clear();
-    out.try_reserve_exact(nbytes).map_err(|_| EncodeError::Memory { nbytes })?;
-    put_header(source.len(), block_nbytes, out);
-    for block in blocks {
-        let begin = out.len();
-        out.extend([0; 4]);
-        let room = out.spare_capacity_mut();
-        let room_len = c_int::try_from(room.len()).unwrap_or(c_int::MAX);
-        // SAFETY: the lengths are those of live slices, the block's at most what LZ4 takes.
-        let written = unsafe {
-            lz4_sys::LZ4_compress_default(
-                block.as_ptr().cast(),
-                room.as_mut_ptr().cast(),
-                block.len() as c_int,
-                room_len,
-            )
-        };
-        let stored = match usize::try_from(written) {
-            Ok(written @ 1..) if written < block.len() => {
-                // SAFETY: this many bytes of the room have been written.
-                unsafe { out.set_len(begin + 4 + written) };
-                written
-            }
-            _ => {
-                out.extend_from_slice(block);
-                block.len()
-            }
-        };
-        out[begin..begin + 4].copy_from_slice(&(stored as u32).to_be_bytes());
+impl Lz4 {
+    /// Append what comes before the blocks of a chunk of `len` bytes.
+    pub(crate) fn put_header(&self, len: usize, out: &mut Vec<u8>) {
+        out.extend((len as u64).to_be_bytes());
+        let block_nbytes = self.block_nbytes;
+        let block_len = u32::try_from(len).map_or(block_nbytes, |len| len.min(block_nbytes));
+        out.extend(block_len.to_be_bytes());
     }
-    Ok(true)
-}
-
-/// Append what comes before the blocks of a chunk of `len` bytes.
-pub(crate) fn put_header(len: usize, block_nbytes: u32, out: &mut Vec<u8>) {
-    out.extend((len as u64).to_be_bytes());
-    let block_len = u32::try_from(len).map_or(block_nbytes, |len| len.min(block_nbytes));
-    out.extend(block_len.to_be_bytes());
 }
 
 /// The most that a block of `len` bytes is compressed to; None where LZ4 does not take it.
@@ -215,6 +234,11 @@ mod tests {
     use crate::{Filter, Pipeline, Scratch};
     use proptest::prelude::*;
 
+    fn encode(block_nbytes: u32, raw: &[u8], out: &mut Vec<u8>) -> Encoded {
+        let options = Lz4::from_cd_values(&[block_nbytes]).unwrap();
+        options.encode(raw, &mut EncoderState::default(), out)
+    }
+
     proptest! {
         #[test]
         fn what_is_encoded_decodes(
@@ -225,9 +249,9 @@ mod tests {
             block in prop_oneof![0u32..70, Just(1000), any::<u32>()],
         ) {
             let mut stored = vec![1; 5];
-            prop_assert!(encode(block_nbytes(&[block]), &raw, &mut stored).unwrap());
+            prop_assert!(encode(block, &raw, &mut stored).unwrap());
             let mut out = vec![7; raw.len()];
-            let pipeline = Pipeline::new(vec![Filter::Lz4]);
+            let pipeline = Pipeline::new(vec![Filter::Lz4(Lz4 { block_nbytes: 1 << 30 })]);
             pipeline.decode(&stored, 0, &mut Scratch::default(), &mut out).unwrap();
             prop_assert_eq!(out, raw);
         }
@@ -260,7 +284,7 @@ mod tests {
     #[test]
     fn blocks_that_do_not_shrink_are_stored() {
         let mut stored = Vec::new();
-        assert_eq!(encode(block_nbytes(&[4]), &[1, 2, 3, 4, 5], &mut stored), Ok(true));
+        assert_eq!(encode(4, &[1, 2, 3, 4, 5], &mut stored), Ok(true));
         let expected: [&[u8]; 5] = [
             &5u64.to_be_bytes(),
             &4u32.to_be_bytes(),
@@ -274,9 +298,7 @@ mod tests {
     #[test]
     fn a_block_may_be_too_long() {
         assert_eq!((bound(0x7e00_0001), bound(1 << 40)), (None, None));
-        assert_eq!(
-            (block_nbytes(&[]), block_nbytes(&[0]), block_nbytes(&[9])),
-            (1 << 30, 1 << 30, 9)
-        );
+        let stated = [&[][..], &[0], &[9]].map(|cd| Lz4::from_cd_values(cd).unwrap().block_nbytes);
+        assert_eq!(stated, [1 << 30, 1 << 30, 9]);
     }
 }

@@ -4,47 +4,64 @@
 //! another stands for bytes that came before: three bits of length (7: a byte follows
 //! that is added), 13 bits of distance.  A chunk that would not shrink is copied in runs of 32.
 
-use crate::repeats::{Limits, Repeats, Stream};
-use crate::{DecodeError, EncodeError, Output, grown};
+use crate::filter::{Decode, Decoded, Encode, Encoded, Options, expanded};
+use crate::repeats::{Limits, Stream, repeat};
+use crate::state::{EncoderState, State};
+use crate::{EncodeError, Output, grown};
 
 /// Three bytes give at most 264.
-pub(crate) const MOST_EXPANSION: usize = 88;
+const MOST_EXPANSION: usize = 88;
 
-/// Decompress `stored`, whose length when decompressed is nowhere written.
-pub(crate) fn decode(stored: &[u8], output: &mut Output<'_>) -> Result<(), DecodeError> {
-    let ceiling = stored.len().saturating_mul(MOST_EXPANSION);
-    let damaged = output.damaged();
-    let attempt = |out: &mut [u8]| match decompress(stored, out) {
-        Ok(written) => Ok(Some(written)),
-        Err(Stopped::Full) => Ok(None),
-        Err(Stopped::Damaged) => Err(damaged.clone()),
-    };
-    output.growing(ceiling, attempt, None)
+/// The filter, which has no options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lzf;
+
+impl Options for Lzf {
+    fn from_cd_values(_: &[u32]) -> Option<Self> {
+        Some(Self)
+    }
 }
 
-/// Compress `raw`, or where that makes it no smaller, write it as bytes to be copied, which is
-/// longer.
-pub(crate) fn encode(
-    raw: &[u8],
-    repeats: &mut Repeats,
-    out: &mut Vec<u8>,
-) -> Result<bool, EncodeError> {
-    const LIMITS: Limits = Limits { distance: 1 << 13, len: 264, far: (usize::MAX, 0), tail: 0 };
-    const MOST_COPIED: usize = 32;
-    grown(out, raw.len())?;
-    let len = repeats.compress(raw, LIMITS, &mut out[..raw.len()], put_repeat);
-    if let Some(len) = len.filter(|len| *len < raw.len()) {
-        out.truncate(len);
-        return Ok(true);
+impl Decode for Lzf {
+    fn most_decoded(&self, stored_len: usize) -> usize {
+        expanded(stored_len, MOST_EXPANSION)
     }
-    out.clear();
-    let nbytes = raw.len() + raw.len().div_ceil(MOST_COPIED);
-    out.try_reserve_exact(nbytes).map_err(|_| EncodeError::Memory { nbytes })?;
-    for run in raw.chunks(MOST_COPIED) {
-        out.push(run.len() as u8 - 1);
-        out.extend_from_slice(run);
+
+    /// Decompress `stored`, whose length when decompressed is nowhere written.
+    fn decode(&self, stored: &[u8], _: &mut State, output: &mut Output<'_>) -> Decoded {
+        let ceiling = stored.len().saturating_mul(MOST_EXPANSION);
+        let damaged = output.damaged();
+        let attempt = |out: &mut [u8]| match decompress(stored, out) {
+            Ok(written) => Ok(Some(written)),
+            Err(Stopped::Full) => Ok(None),
+            Err(Stopped::Damaged) => Err(damaged.clone()),
+        };
+        output.growing(ceiling, attempt, None)
     }
-    Ok(true)
+}
+
+impl Encode for Lzf {
+    /// Compress `raw`, or where that makes it no smaller, write it as bytes to be copied, which is
+    /// longer.
+    fn encode(&self, raw: &[u8], state: &mut EncoderState, out: &mut Vec<u8>) -> Encoded {
+        const LIMITS: Limits =
+            Limits { distance: 1 << 13, len: 264, far: (usize::MAX, 0), tail: 0 };
+        const MOST_COPIED: usize = 32;
+        grown(out, raw.len())?;
+        let len = state.streams.repeats.compress(raw, LIMITS, &mut out[..raw.len()], put_repeat);
+        if let Some(len) = len.filter(|len| *len < raw.len()) {
+            out.truncate(len);
+            return Ok(true);
+        }
+        out.clear();
+        let nbytes = raw.len() + raw.len().div_ceil(MOST_COPIED);
+        out.try_reserve_exact(nbytes).map_err(|_| EncodeError::Memory { nbytes })?;
+        for run in raw.chunks(MOST_COPIED) {
+            out.push(run.len() as u8 - 1);
+            out.extend_from_slice(run);
+        }
+        Ok(true)
+    }
 }
 
 fn put_repeat(stream: &mut Stream<'_>, distance: usize, len: usize) -> Option<()> {
@@ -92,25 +109,6 @@ fn decompress(mut rest: &[u8], out: &mut [u8]) -> Result<usize, Stopped> {
     Ok(at)
 }
 
-/// Copy `len` bytes at `from` to `at`, which may be among them: then they repeat.
-pub(crate) fn repeat(out: &mut [u8], from: usize, at: usize, len: usize) {
-    let distance = at - from;
-    if distance >= len {
-        out.copy_within(from..from + len, at);
-    } else if distance == 1 {
-        let byte = out[from];
-        out[at..at + len].fill(byte);
-    } else {
-        // Each copy doubles what may be copied at once.
-        let mut done = 0;
-        while done < len {
-            let step = (distance + done).min(len - done);
-            out.copy_within(from..from + step, at + done);
-            done += step;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,7 +135,7 @@ mod tests {
         ) {
             let raw = raw.repeat(again);
             let (mut stored, mut out) = (vec![1; 5], vec![0; raw.len()]);
-            prop_assert!(encode(&raw, &mut Repeats::default(), &mut stored).unwrap());
+            prop_assert!(Lzf.encode(&raw, &mut EncoderState::default(), &mut stored).unwrap());
             prop_assert!(raw.is_empty() || stored.len() != raw.len());
             prop_assert!(stored.len() < raw.len() || again < 4 || raw.len() < 100);
             prop_assert!(matches!(decompress(&stored, &mut out), Ok(n) if n == raw.len()));

@@ -6,7 +6,9 @@
 
 use crate::bit_writer::{BitWriter, SLACK};
 use crate::bits::Bits;
-use crate::{DecodeError, EncodeError, Output, resize};
+use crate::filter::{Decode, Decoded, Encode, Encoded, Options};
+use crate::state::{EncoderState, State};
+use crate::{EncodeError, Output, resize};
 
 /// The filter's options.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,10 +27,10 @@ enum Kind {
     Compound { size: usize, members: Vec<(usize, Kind)> },
 }
 
-impl Nbit {
+impl Options for Nbit {
     /// From `cd_values`: their number, whether chunks are stored as they are, elements in
     /// a chunk, the type.
-    pub(crate) fn from_cd_values(cd_values: &[u32]) -> Option<Self> {
+    fn from_cd_values(cd_values: &[u32]) -> Option<Self> {
         let &[count, as_it_is, elements, ref kind @ ..] = cd_values else { return None };
         let elements = elements as usize;
         if count as usize != cd_values.len() {
@@ -40,9 +42,10 @@ impl Nbit {
         let kind = Kind::parse(&mut kind.iter().map(|&value| value as usize), MOST_NESTED)?;
         Some(Self { elements, kind: Some(kind) })
     }
+}
 
-    /// Decode what HDF5's filter stored.
-    pub(crate) fn decode(&self, stored: &[u8], output: &mut Output<'_>) -> Result<(), DecodeError> {
+impl Decode for Nbit {
+    fn decode(&self, stored: &[u8], _: &mut State, output: &mut Output<'_>) -> Decoded {
         let Some(kind) = &self.kind else {
             output.room(stored.len())?.copy_from_slice(stored);
             return Ok(());
@@ -60,9 +63,11 @@ impl Nbit {
         }
         Ok(())
     }
+}
 
+impl Encode for Nbit {
     /// Encode `raw`; false where that is not the chunk that the options describe.
-    pub(crate) fn encode(&self, raw: &[u8], out: &mut Vec<u8>) -> Result<bool, EncodeError> {
+    fn encode(&self, raw: &[u8], _: &mut EncoderState, out: &mut Vec<u8>) -> Encoded {
         let memory = |nbytes| move |_| EncodeError::Memory { nbytes };
         let Some(kind) = &self.kind else {
             resize(out, raw.len()).map_err(memory(raw.len()))?;

@@ -1,6 +1,6 @@
 //! How is a part of a chunk decoded, by the filter that stores it in blocks?
 //!
-//! Such a filter gives a [`PartialDecoder`] of a chunk ([`Filter::partial`](crate::Filter)): where its
+//! Such a filter gives a [`PartialDecoder`] of a chunk ([`Decode::partial`](crate::filter::Decode)): where its
 //! blocks are, and how one of them is decoded.
 
 use std::fmt::Debug;

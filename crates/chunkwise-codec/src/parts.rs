@@ -7,9 +7,10 @@
 use std::ops::Range;
 
 use crate::blosc2::encode::Blosc2Parts;
+use crate::filter::Encode;
+use crate::lz4::{HEADER_LEN, Lz4};
 use crate::{
     BitshuffleEncoder, BloscEncoder, EncodeError, EncodeScratch, EncodedBlocks, Encoder, Encoding,
-    lz4,
 };
 
 /// How a chunk of a certain length is encoded block by block.
@@ -24,7 +25,7 @@ pub struct BlockEncoding<'e> {
 #[derive(Debug)]
 enum Coder<'e> {
     Bitshuffle(&'e BitshuffleEncoder),
-    Lz4(u32),
+    Lz4(&'e Lz4),
     Blosc(&'e BloscEncoder),
     Blosc2(Blosc2Parts<'e>),
 }
@@ -38,7 +39,7 @@ impl Encoding {
             Encoder::Bitshuffle(encoder) => {
                 (Coder::Bitshuffle(encoder), encoder.block_len_of(len)?)
             }
-            Encoder::Lz4 { block_nbytes } => (Coder::Lz4(*block_nbytes), *block_nbytes as usize),
+            Encoder::Lz4(encoder) => (Coder::Lz4(encoder), encoder.block_nbytes as usize),
             Encoder::Blosc(encoder) => (Coder::Blosc(encoder), encoder.packed_block_len(len)?),
             Encoder::Blosc2(encoder) => {
                 let parts = encoder.parts(len)?;
@@ -80,18 +81,13 @@ impl BlockEncoding<'_> {
         let done = match &self.coder {
             // What is before the blocks is that of a chunk of these blocks alone.
             Coder::Bitshuffle(encoder) => {
-                let done = encoder.encode(
-                    part(),
-                    &mut state.buffers,
-                    &mut state.streams,
-                    &mut made.bytes,
-                )?;
+                let done = encoder.encode(part(), state, &mut made.bytes)?;
                 made.bytes.drain(..encoder.header_len().min(made.bytes.len()));
                 done
             }
-            Coder::Lz4(block_nbytes) => {
-                let done = lz4::encode(*block_nbytes, part(), &mut made.bytes)?;
-                made.bytes.drain(..lz4::HEADER_LEN.min(made.bytes.len()));
+            Coder::Lz4(encoder) => {
+                let done = encoder.encode(part(), state, &mut made.bytes)?;
+                made.bytes.drain(..HEADER_LEN.min(made.bytes.len()));
                 done
             }
             Coder::Blosc(encoder) => encoder.put_part(
@@ -127,8 +123,8 @@ impl BlockEncoding<'_> {
                 encoder.put_header(self.len, out);
                 true
             }
-            Coder::Lz4(block_nbytes) => {
-                lz4::put_header(self.len, *block_nbytes, out);
+            Coder::Lz4(encoder) => {
+                encoder.put_header(self.len, out);
                 true
             }
             Coder::Blosc(encoder) => encoder.put_head(self.len, self.block_len, parts, out),
@@ -148,8 +144,8 @@ impl BlockEncoding<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Step;
     use crate::encoded_blocks::SLACK_NBYTES;
+    use crate::{Fletcher32, Step};
     use proptest::prelude::*;
 
     fn encoders() -> impl Strategy<Value = (i32, Vec<u32>, usize)> {
@@ -225,8 +221,8 @@ mod tests {
 
     #[test]
     fn several_filters_are_applied_to_the_whole() {
-        let lz4 = || Step { encoder: Encoder::Lz4 { block_nbytes: 1000 }, optional: true };
-        let two = vec![lz4(), Step { encoder: Encoder::Fletcher32, optional: false }];
+        let lz4 = || Step { encoder: Encoder::Lz4(Lz4 { block_nbytes: 1000 }), optional: true };
+        let two = vec![lz4(), Step { encoder: Encoder::Fletcher32(Fletcher32), optional: false }];
         assert!(Encoding::new(two).by_blocks(5000).is_none());
         assert!(Encoding::new(vec![]).by_blocks(5000).is_none());
         let one = Encoding::new(vec![lz4()]);

@@ -1,7 +1,8 @@
 //! How do a chunk's stored bytes become the bytes it holds?
 
 use crate::{
-    Blocks, DecodeError, Filter, FilterKind, Output, PassedOver, Scratch, fletcher32, resize,
+    Blocks, DecodeError, Filter, FilterKind, Fletcher32, Output, PassedOver, Scratch, fletcher32,
+    resize,
 };
 
 /// A dataset's filters, in the order in which they were applied when writing.
@@ -15,6 +16,7 @@ const MOST_OVERSIZE: usize = 2;
 /// ...or this many bytes, before it is given up: libhdf5 has no limit, and a file of a few bytes
 /// could take all memory.
 const MOST_BETWEEN_NBYTES: usize = 4 << 20;
+const CHECKSUM: Filter = Filter::Fletcher32(Fletcher32);
 
 impl Pipeline {
     /// `filters` in pipeline order, the first applied first when writing.
@@ -34,7 +36,7 @@ impl Pipeline {
 
     /// Whether chunks with this filter mask are stored in [`Blocks`], as far as the filters tell.
     pub fn has_blocks(&self, filter_mask: u32) -> bool {
-        self.only_filter(filter_mask).is_some_and(|filter| filter.kind().is_in_blocks())
+        self.only_filter(filter_mask).is_some_and(Filter::is_in_blocks)
     }
 
     /// The blocks of a chunk of `raw_len` bytes, of which all stored bytes are at hand; None where
@@ -53,8 +55,9 @@ impl Pipeline {
     /// length; None where its stored bytes are no such stream.
     pub fn mask_when_inflated(&self, filter_mask: u32) -> Option<u32> {
         let mut applied = (0..self.filters.len()).rev().filter(|&i| !masked(filter_mask, i));
-        let last = applied.next().filter(|&last| self.filters[last] == Filter::Deflate)?;
-        let shuffled = applied.all(|i| matches!(self.filters[i], Filter::Shuffle { .. }));
+        let last =
+            applied.next().filter(|&last| matches!(self.filters[last], Filter::Deflate(_)))?;
+        let shuffled = applied.all(|i| matches!(self.filters[i], Filter::Shuffle(_)));
         let bit = 1u32.checked_shl(u32::try_from(last).ok()?)?;
         shuffled.then_some(filter_mask | bit)
     }
@@ -78,7 +81,7 @@ impl Pipeline {
         raw_len: usize,
     ) -> Result<(), DecodeError> {
         let applied = (0..self.filters.len()).rev().filter(|&i| !masked(filter_mask, i));
-        let most = applied.fold(stored_len, |most, i| self.filters[i].most_decoded(most));
+        let most = applied.fold(stored_len, |most, i| self.filters[i].decoder().most_decoded(most));
         if most < raw_len { Err(DecodeError::CannotHold { stored_len, raw_len }) } else { Ok(()) }
     }
 
@@ -161,7 +164,7 @@ impl Pipeline {
                 None => stored,
                 Some(len) => &from[..len],
             };
-            if *filter == Filter::Fletcher32 {
+            if *filter == CHECKSUM {
                 let len = fletcher32::verify(source)?.len();
                 done(filter.kind());
                 if current.is_some() {
@@ -180,7 +183,7 @@ impl Pipeline {
                 let most = most.max(source.len());
                 let chunk = (left == 0).then_some(&mut *out);
                 let mut output = Output::new(filter.kind().name(), chunk, to, expected, most);
-                filter.decode(source, state, &mut output)?;
+                filter.decoder().decode(source, state, &mut output)?;
                 done(filter.kind());
                 passed_over = passed_over.and(output.passed_over(source.len()));
                 if let Some(len) = output.in_chunk() {
@@ -200,9 +203,8 @@ impl Pipeline {
     /// Bytes that came into filter `i` when a chunk of `raw_len` bytes was written, as
     /// far as the filters before it say; a guess where one that compresses comes first.
     fn len_before(&self, i: usize, filter_mask: u32, raw_len: usize) -> usize {
-        let checksums = (0..i)
-            .filter(|&k| !masked(filter_mask, k) && self.filters[k] == Filter::Fletcher32)
-            .count();
+        let checksums =
+            (0..i).filter(|&k| !masked(filter_mask, k) && self.filters[k] == CHECKSUM).count();
         raw_len.saturating_add(checksums * fletcher32::CHECKSUM_LEN)
     }
 }

@@ -128,3 +128,22 @@ fn common(one: &[u8], two: &[u8]) -> usize {
     }
     len + one[len..].iter().zip(&two[len..]).take_while(|(a, b)| a == b).count()
 }
+
+/// Copy `len` bytes at `from` to `at`, which may be among them: then they repeat.
+pub(crate) fn repeat(out: &mut [u8], from: usize, at: usize, len: usize) {
+    let distance = at - from;
+    if distance >= len {
+        out.copy_within(from..from + len, at);
+    } else if distance == 1 {
+        let byte = out[from];
+        out[at..at + len].fill(byte);
+    } else {
+        // Each copy doubles what may be copied at once.
+        let mut done = 0;
+        while done < len {
+            let step = (distance + done).min(len - done);
+            out.copy_within(from..from + step, at + done);
+            done += step;
+        }
+    }
+}

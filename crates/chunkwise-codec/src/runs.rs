@@ -318,8 +318,8 @@ impl Bits<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deflate::Inflater;
     use crate::deflater::tests::inflated_by_zlib;
+    use crate::inflater::Inflater;
     use proptest::prelude::*;
 
     fn compressed(raw: &[u8], room: usize) -> Option<Vec<u8>> {

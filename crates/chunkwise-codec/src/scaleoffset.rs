@@ -9,8 +9,10 @@
 
 mod encode;
 
+use crate::Output;
 use crate::bits::Bits;
-use crate::{DecodeError, Output};
+use crate::filter::{Decode, Decoded, Options};
+use crate::state::State;
 
 /// Bytes before the differences.
 const HEADER_LEN: usize = 21;
@@ -42,10 +44,10 @@ enum Kind {
     Never,
 }
 
-impl ScaleOffset {
+impl Options for ScaleOffset {
     /// From `cd_values`: the kind of scale and its factor, elements in a chunk, class,
     /// size, sign, byte order, whether there is a fill value, and that value.
-    pub(crate) fn from_cd_values(cd_values: &[u32]) -> Option<Self> {
+    fn from_cd_values(cd_values: &[u32]) -> Option<Self> {
         const DECIMAL: u32 = 0;
         const INTEGER: u32 = 2;
         let &[scale, factor, elements, class, size, sign, order, has_fill, ref fill @ ..] =
@@ -76,9 +78,10 @@ impl ScaleOffset {
             (has_fill == 1 && kind != Kind::Never).then(|| all & (u64::MAX >> (64 - 8 * size)));
         Some(Self { elements: elements as usize, size, big_endian: order == 1, kind, fill })
     }
+}
 
-    /// Decode what HDF5's filter stored.
-    pub(crate) fn decode(&self, stored: &[u8], output: &mut Output<'_>) -> Result<(), DecodeError> {
+impl Decode for ScaleOffset {
+    fn decode(&self, stored: &[u8], _: &mut State, output: &mut Output<'_>) -> Decoded {
         if self.kind == Kind::Whole {
             output.room(stored.len())?.copy_from_slice(stored);
             return Ok(());
@@ -119,7 +122,9 @@ impl ScaleOffset {
         }
         Ok(())
     }
+}
 
+impl ScaleOffset {
     fn unpack<const N: usize>(&self, bits: Bits<'_>, width: u32, smallest: u64, out: &mut [u8]) {
         match self.kind {
             Kind::Float(power) if N == 4 => {

@@ -4,11 +4,51 @@
 //! second bytes, and so on.  Bytes left over when the length is no multiple of the
 //! element's size stay at the end as they are.
 
+use crate::filter::{Decode, Decoded, Encode, Encoded, Options};
 use crate::lanes::{LANES, Lanes, deinterleave, interleave, load_rows, store_rows};
+use crate::state::{EncoderState, State};
+use crate::{Output, grown};
 
 /// Elements put together from some of their planes before the next planes' turn: as many
 /// as stay in the first-level cache with their planes.
 const TILE_NBYTES: usize = 16 << 10;
+
+/// The filter's options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shuffle {
+    /// Bytes in an element.
+    pub element_size: usize,
+}
+
+impl Options for Shuffle {
+    /// libhdf5 stores the element's size when the dataset is made, and refuses to decode with anything
+    /// else.
+    fn from_cd_values(cd_values: &[u32]) -> Option<Self> {
+        let &[element_size] = cd_values else { return None };
+        let element_size = usize::try_from(element_size).ok()?;
+        (element_size > 0).then_some(Self { element_size })
+    }
+}
+
+impl Decode for Shuffle {
+    fn most_decoded(&self, stored_len: usize) -> usize {
+        stored_len
+    }
+
+    fn decode(&self, stored: &[u8], _: &mut State, output: &mut Output<'_>) -> Decoded {
+        unshuffle(self.element_size, stored, output.room(stored.len())?);
+        Ok(())
+    }
+}
+
+impl Encode for Shuffle {
+    fn encode(&self, raw: &[u8], _: &mut EncoderState, out: &mut Vec<u8>) -> Encoded {
+        grown(out, raw.len())?;
+        out.truncate(raw.len());
+        shuffle(self.element_size, raw, out);
+        Ok(true)
+    }
+}
 
 /// Undo the shuffle of elements of `element_size` bytes; both slices are of one length.
 pub fn unshuffle(element_size: usize, shuffled: &[u8], out: &mut [u8]) {

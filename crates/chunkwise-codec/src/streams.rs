@@ -8,6 +8,17 @@ use zstd_safe::CCtx;
 use crate::blosclz;
 use crate::repeats::Repeats;
 
+/// Buffers that are used again.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers {
+    /// A block whose bytes are apart.
+    pub(crate) planes: Vec<u8>,
+    /// A block that is shuffled.
+    pub(crate) shuffled: Vec<u8>,
+    /// A block that is a box of an array.
+    pub(crate) boxed: Vec<u8>,
+}
+
 /// What compresses a stream, with the library's own level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StreamCodec {

@@ -13,6 +13,7 @@
 mod encode;
 
 use crate::bits::Bits;
+use crate::filter::{Decode, Decoded, Options};
 use crate::state::State;
 use crate::{DecodeError, Output, resize, shuffle};
 
@@ -31,10 +32,10 @@ pub struct Szip {
     line: usize,
 }
 
-impl Szip {
+impl Options for Szip {
     /// From `cd_values`: a mask of options, pixels in a block, bits in a pixel, pixels in
     /// a line.
-    pub(crate) fn from_cd_values(cd_values: &[u32]) -> Option<Self> {
+    fn from_cd_values(cd_values: &[u32]) -> Option<Self> {
         const MOST_SIGNIFICANT_FIRST: u32 = 16;
         const PREPROCESSED: u32 = 32;
         let &[mask, block, bits, line] = cd_values else { return None };
@@ -54,14 +55,10 @@ impl Szip {
             line: if possible { line as usize } else { 0 },
         })
     }
+}
 
-    /// Decode what HDF5's filter stored.
-    pub(crate) fn decode(
-        &self,
-        stored: &[u8],
-        state: &mut State,
-        output: &mut Output<'_>,
-    ) -> Result<(), DecodeError> {
+impl Decode for Szip {
+    fn decode(&self, stored: &[u8], state: &mut State, output: &mut Output<'_>) -> Decoded {
         let damaged = output.damaged();
         let Some((len, coded)) = stored.split_first_chunk() else { return Err(damaged) };
         if self.line == 0 {
@@ -79,7 +76,9 @@ impl Szip {
         };
         sound.ok_or(damaged)
     }
+}
 
+impl Szip {
     /// Decode samples until `out` is full.
     fn samples(&self, coded: &[u8], out: &mut [u8]) -> Option<()> {
         match (self.bits, self.big_endian) {
@@ -165,11 +164,6 @@ impl Szip {
             9..=16 => 4,
             _ => 5,
         }
-    }
-
-    /// Whether chunks can be encoded with these options at all.
-    pub(crate) fn is_possible(&self) -> bool {
-        self.line > 0
     }
 
     /// How many blocks of zeros come, of which the first is block `number`.

@@ -8,7 +8,16 @@ use std::io::Write;
 use libdeflater::{CompressionLvl, Compressor};
 use proptest::prelude::*;
 
-use crate::{DecodeError, Filter, FilterKind, PassedOver, Pipeline, Scratch, fletcher32};
+use crate::bzip2::Bzip2;
+use crate::lz4::Lz4;
+use crate::zstd::Zstd;
+use crate::{
+    DecodeError, Deflate, Filter, FilterKind, Fletcher32, PassedOver, Pipeline, Scratch, Shuffle,
+    fletcher32,
+};
+
+const LZ4: Filter = Filter::Lz4(Lz4 { block_nbytes: 1 << 30 });
+const BZIP2: Filter = Filter::Bzip2(Bzip2 { level: 9 });
 
 fn encode(filters: &[Filter], mask: u32, raw: &[u8]) -> Vec<u8> {
     let mut data = raw.to_vec();
@@ -17,14 +26,14 @@ fn encode(filters: &[Filter], mask: u32, raw: &[u8]) -> Vec<u8> {
             continue;
         }
         data = match filter {
-            Filter::Deflate => {
+            Filter::Deflate(_) => {
                 let mut c = Compressor::new(CompressionLvl::new(4).unwrap());
                 let mut out = vec![0; c.zlib_compress_bound(data.len())];
                 let n = c.zlib_compress(&data, &mut out).unwrap();
                 out.truncate(n);
                 out
             }
-            &Filter::Shuffle { element_size } => {
+            &Filter::Shuffle(Shuffle { element_size }) => {
                 let elements = data.len() / element_size;
                 let mut out: Vec<u8> = (0..element_size)
                     .flat_map(|j| (0..elements).map(move |i| (i, j)))
@@ -33,14 +42,14 @@ fn encode(filters: &[Filter], mask: u32, raw: &[u8]) -> Vec<u8> {
                 out.extend(&data[elements * element_size..]);
                 out
             }
-            Filter::Fletcher32 => {
+            Filter::Fletcher32(_) => {
                 let sum = fletcher32::checksum(&data);
                 data.extend(sum.to_le_bytes());
                 data
             }
-            Filter::Zstd => zstd_frame(&data),
-            Filter::Lz4 => lz4_container(&data),
-            Filter::Bzip2 => bzip2_stream(&data),
+            Filter::Zstd(_) => zstd_frame(&data),
+            Filter::Lz4(_) => lz4_container(&data),
+            Filter::Bzip2(_) => bzip2_stream(&data),
             other => unreachable!("{other:?} is compared with libhdf5's, in Python"),
         };
     }
@@ -113,12 +122,12 @@ fn any_filters() -> impl Strategy<Value = Vec<Filter>> {
 
 fn filters() -> impl Strategy<Value = Vec<Filter>> {
     let one = prop_oneof![
-        Just(Filter::Deflate),
-        (1usize..9).prop_map(|element_size| Filter::Shuffle { element_size }),
-        Just(Filter::Fletcher32),
-        Just(Filter::Zstd),
-        Just(Filter::Lz4),
-        Just(Filter::Bzip2),
+        Just(Filter::Deflate(Deflate)),
+        (1usize..9).prop_map(|element_size| Filter::Shuffle(Shuffle { element_size })),
+        Just(Filter::Fletcher32(Fletcher32)),
+        Just(Filter::Zstd(Zstd { level: 3 })),
+        Just(LZ4),
+        Just(BZIP2),
     ];
     prop::collection::vec(one, 0..5)
 }
@@ -196,8 +205,8 @@ proptest! {
 
 #[test]
 fn a_short_chunk_is_an_error_and_a_long_one_is_cut() {
-    let deflate = Pipeline::new(vec![Filter::Deflate]);
-    let stored = encode(&[Filter::Deflate], 0, b"abcdefgh");
+    let deflate = Pipeline::new(vec![Filter::Deflate(Deflate)]);
+    let stored = encode(&[Filter::Deflate(Deflate)], 0, b"abcdefgh");
     let mut scratch = Scratch::default();
     let mut longer = [0; 9];
     assert_eq!(
@@ -211,21 +220,26 @@ fn a_short_chunk_is_an_error_and_a_long_one_is_cut() {
 
 #[test]
 fn what_cannot_be_a_chunk_is_seen_before_decoding() {
-    let pipeline = Pipeline::new(vec![Filter::Shuffle { element_size: 4 }, Filter::Deflate]);
+    let pipeline =
+        Pipeline::new(vec![Filter::Shuffle(Shuffle { element_size: 4 }), Filter::Deflate(Deflate)]);
     assert!(pipeline.check_len(17, 0, 17 * 1032 + 64).is_ok());
     assert!(pipeline.check_len(17, 0, 17 * 1032 + 65).is_err());
     assert!(pipeline.check_len(17, 0b10, 18).is_err());
     let zeros = vec![0; 10_000_000];
-    let stored = encode(&[Filter::Deflate], 0, &zeros);
-    assert!(Pipeline::new(vec![Filter::Deflate]).check_len(stored.len(), 0, zeros.len()).is_ok());
+    let stored = encode(&[Filter::Deflate(Deflate)], 0, &zeros);
+    assert!(
+        Pipeline::new(vec![Filter::Deflate(Deflate)])
+            .check_len(stored.len(), 0, zeros.len())
+            .is_ok()
+    );
 }
 
 #[test]
 fn bytes_after_the_stream_are_ignored() {
-    let mut stored = encode(&[Filter::Deflate], 0, b"abcdefgh");
+    let mut stored = encode(&[Filter::Deflate(Deflate)], 0, b"abcdefgh");
     stored.extend(b"trailing");
     let mut out = [0; 8];
-    Pipeline::new(vec![Filter::Deflate])
+    Pipeline::new(vec![Filter::Deflate(Deflate)])
         .decode(&stored, 0, &mut Scratch::default(), &mut out)
         .unwrap();
     assert_eq!(&out, b"abcdefgh");
@@ -233,17 +247,19 @@ fn bytes_after_the_stream_are_ignored() {
 
 #[test]
 fn a_bomb_takes_what_a_chunk_does() {
-    let stored = encode(&[Filter::Deflate], 0, &vec![0; 10_000_000]);
+    let stored = encode(&[Filter::Deflate(Deflate)], 0, &vec![0; 10_000_000]);
     let mut out = [1; 100];
     let mut scratch = Scratch::default();
-    Pipeline::new(vec![Filter::Deflate]).decode(&stored, 0, &mut scratch, &mut out).unwrap();
+    Pipeline::new(vec![Filter::Deflate(Deflate)])
+        .decode(&stored, 0, &mut scratch, &mut out)
+        .unwrap();
     assert_eq!(out, [0; 100]);
     assert!(scratch.nbytes() < 1 << 20);
 }
 
 #[test]
 fn a_bomb_within_a_bomb_takes_what_a_chunk_does() {
-    let filters = [Filter::Deflate, Filter::Deflate];
+    let filters = [Filter::Deflate(Deflate), Filter::Deflate(Deflate)];
     let stored = encode(&filters, 0, &vec![0; 100_000_000]);
     assert!(stored.len() < 2000);
     let (mut out, mut scratch) = ([1; 100], Scratch::default());
@@ -256,8 +272,8 @@ fn a_bomb_within_a_bomb_takes_what_a_chunk_does() {
 #[test]
 fn a_bomb_before_a_filter_that_wants_all_of_it_is_refused() {
     let sizes = [100_000, 10_000_000];
-    for outer in [Filter::Shuffle { element_size: 4 }, Filter::Fletcher32] {
-        let filters = [outer.clone(), Filter::Deflate];
+    for outer in [Filter::Shuffle(Shuffle { element_size: 4 }), Filter::Fletcher32(Fletcher32)] {
+        let filters = [outer.clone(), Filter::Deflate(Deflate)];
         let pipeline = Pipeline::new(filters.to_vec());
         let decode = |nbytes: usize| {
             let raw: Vec<u8> = (0..nbytes).map(|i| (i / 1000) as u8).collect();
@@ -278,18 +294,18 @@ proptest! {
     #[test]
     fn what_is_passed_over_is_said(
         filter in prop::sample::select(vec![
-            Filter::Deflate, Filter::Lz4, Filter::Bzip2, Filter::Fletcher32,
+            Filter::Deflate(Deflate), LZ4, BZIP2, Filter::Fletcher32(Fletcher32),
         ]),
         checked in any::<bool>(),
         raw in prop::collection::vec(0u8..4, 1..2000),
         more in prop::collection::vec(any::<u8>(), 1..20),
     ) {
-        let mut filters = vec![Filter::Shuffle { element_size: 4 }, filter.clone()];
+        let mut filters = vec![Filter::Shuffle(Shuffle { element_size: 4 }), filter.clone()];
         let mut stored = encode(&filters, 0, &raw);
         let mut longer = stored.clone();
         longer.extend(&more);
         if checked {
-            filters.push(Filter::Fletcher32);
+            filters.push(Filter::Fletcher32(Fletcher32));
             for bytes in [&mut stored, &mut longer] {
                 let sum = fletcher32::checksum(bytes);
                 bytes.extend(sum.to_le_bytes());
@@ -305,7 +321,7 @@ proptest! {
         let (nothing, out) = strictly(&stored, raw.len()).unwrap();
         prop_assert!(nothing.is_nothing());
         prop_assert_eq!(out, raw.clone());
-        if filter != Filter::Fletcher32 {
+        if !matches!(filter, Filter::Fletcher32(_)) {
             let (trailing, _) = strictly(&longer, raw.len()).unwrap();
             let expected = PassedOver { trailing_nbytes: more.len(), beyond_chunk: false };
             prop_assert_eq!(trailing, expected);

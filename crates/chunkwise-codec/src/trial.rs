@@ -58,7 +58,7 @@ impl Trial {
         let most = most.min(limit);
         let longest = samples.iter().map(|sample| sample.len()).max()?;
         let planes = match at.checked_sub(1).and_then(|before| steps.get(before)) {
-            Some(Step { encoder: Encoder::Shuffle { element_size }, .. }) => *element_size,
+            Some(Step { encoder: Encoder::Shuffle(shuffle), .. }) => shuffle.element_size,
             _ => 1,
         };
         let whole = match (at, planes) {
@@ -183,7 +183,7 @@ impl Sizes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Encoder;
+    use crate::{Encoder, Shuffle};
     use proptest::prelude::*;
 
     proptest! {
@@ -196,7 +196,7 @@ mod tests {
         ) {
             let bytes = vec![1; len];
             let samples = vec![&bytes[..]; count];
-            let shuffle = Encoder::Shuffle { element_size: 2 };
+            let shuffle = Encoder::Shuffle(Shuffle { element_size: 2 });
             let encoders = shuffled.then_some(shuffle).into_iter().chain([Encoder::deflate(level)]);
             let steps: Vec<_> =
                 encoders.map(|encoder| Step { encoder, optional: true }).collect();
@@ -223,7 +223,7 @@ mod tests {
         ) {
             let bytes: Vec<u8> = (0..planes as u8).cycle().take((planes + 1) << 20).collect();
             let samples = vec![&bytes[..]; count];
-            let encoders = [Encoder::Shuffle { element_size: planes }, Encoder::deflate(level)];
+            let encoders = [Encoder::Shuffle(Shuffle { element_size: planes }), Encoder::deflate(level)];
             let steps = encoders.map(|encoder| Step { encoder, optional: true });
             let most = most_nbytes(Effort::AsStated, level);
             let trial = Trial::new(&steps, 1, (most, usize::MAX), &samples).unwrap();

@@ -9,7 +9,7 @@
 use std::fmt;
 
 use crate::trial::{Crew, Sizes, Trial, alone, most_nbytes};
-use crate::{DeflateEngine, Effort, Encoder, Encoding};
+use crate::{DeflateEncoder, DeflateEngine, Effort, Encoder, Encoding};
 
 /// What was chosen for a dataset, and what it costs.
 #[derive(Debug, Clone, PartialEq)]
@@ -112,7 +112,7 @@ impl Encoding {
     /// The engine of its deflate.
     pub(crate) fn engine(&self) -> Option<DeflateEngine> {
         self.steps().iter().find_map(|step| match step.encoder {
-            Encoder::Deflate { engine, .. } => Some(engine),
+            Encoder::Deflate(DeflateEncoder { engine, .. }) => Some(engine),
             _ => None,
         })
     }
@@ -161,7 +161,7 @@ impl Encoding {
     /// Where deflate stands among the filters, and its level; None where there is no choice.
     pub(crate) fn deflate(&self) -> Option<(usize, u32)> {
         self.steps().iter().enumerate().find_map(|(at, step)| match step.encoder {
-            Encoder::Deflate { level: level @ 1..=9, .. } => Some((at, level)),
+            Encoder::Deflate(DeflateEncoder { level: level @ 1..=9, .. }) => Some((at, level)),
             _ => None,
         })
     }
@@ -169,7 +169,7 @@ impl Encoding {
     /// The same filters with another engine for the deflate at place `at`.
     pub(crate) fn with_engine(&self, at: usize, level: u32, engine: DeflateEngine) -> Option<Self> {
         let mut steps = self.steps().to_vec();
-        steps.get_mut(at)?.encoder = Encoder::Deflate { level, engine };
+        steps.get_mut(at)?.encoder = Encoder::Deflate(DeflateEncoder { level, engine });
         Some(Self::new(steps))
     }
 }
@@ -236,7 +236,7 @@ fn holds(level: u32, excess: f64, at_most: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{EncodeScratch, Step};
+    use crate::{EncodeScratch, Shuffle, Step};
 
     /// What an engine makes of samples of which zlib makes 1000 bytes each, in `as_stated`.
     fn chosen(level: u32, made: impl Fn(DeflateEngine) -> usize) -> DeflateEngine {
@@ -326,7 +326,7 @@ mod tests {
     }
 
     fn deflating(level: u32) -> Encoding {
-        let encoders = [Encoder::Shuffle { element_size: 4 }, Encoder::deflate(level)];
+        let encoders = [Encoder::Shuffle(Shuffle { element_size: 4 }), Encoder::deflate(level)];
         Encoding::new(encoders.map(|encoder| Step { encoder, optional: true }).to_vec())
     }
 

@@ -462,7 +462,7 @@ fn unravelled(mut element: u64, shape: &[u64]) -> Dims {
 mod tests {
     use std::sync::Arc;
 
-    use chunkwise_codec::{Filter, Pipeline};
+    use chunkwise_codec::{Filter, Fletcher32, Pipeline};
     use proptest::prelude::*;
 
     use super::*;
@@ -494,7 +494,7 @@ mod tests {
         let count = records.len() as u64;
         let layout = Layout::Chunked {
             chunk: [4].into_iter().collect(),
-            pipeline: Pipeline::new(vec![Filter::Fletcher32]),
+            pipeline: Pipeline::new(vec![Filter::Fletcher32(Fletcher32)]),
             unfiltered_partial_chunks: false,
             index: Chunks::from(builder.finish(count).unwrap()),
         };

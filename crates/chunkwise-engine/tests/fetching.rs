@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-use chunkwise_codec::{Filter, Pipeline};
+use chunkwise_codec::{Filter, Pipeline, Shuffle};
 use chunkwise_engine::{
     ChunkIndexBuilder, ChunkRecord, Dataset, DatasetInfo, Layout, MemoryStorage, ReadError,
     Storage, ThrottledStorage,
@@ -44,7 +44,7 @@ fn stored(rows: u64, columns: u64, chunk: &[u64; 2], gap: usize) -> (Vec<u8>, Ve
     }
     let layout = Layout::Chunked {
         chunk: chunk.as_slice().into(),
-        pipeline: Pipeline::new(vec![Filter::Shuffle { element_size: 2 }]),
+        pipeline: Pipeline::new(vec![Filter::Shuffle(Shuffle { element_size: 2 })]),
         unfiltered_partial_chunks: false,
         index: builder.finish(grid.len()).unwrap().into(),
     };

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Barrier};
 
-use chunkwise_codec::{Filter, Pipeline};
+use chunkwise_codec::{Filter, Pipeline, Shuffle};
 use chunkwise_engine::{
     ChunkIndexBuilder, ChunkRecord, Dataset, DatasetInfo, Layout, MemoryStorage, cache_stats,
 };
@@ -27,7 +27,7 @@ fn each_chunk_is_decoded_once() {
     }
     let layout = Layout::Chunked {
         chunk: [CHUNK_ROWS, COLUMNS].as_slice().into(),
-        pipeline: Pipeline::new(vec![Filter::Shuffle { element_size: 2 }]),
+        pipeline: Pipeline::new(vec![Filter::Shuffle(Shuffle { element_size: 2 })]),
         unfiltered_partial_chunks: false,
         index: index.finish(ROWS / CHUNK_ROWS).unwrap().into(),
     };

@@ -5,7 +5,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use chunkwise_codec::{Filter, Pipeline};
+use chunkwise_codec::{Filter, Fletcher32, Pipeline};
 use chunkwise_engine::{
     ChunkIndexBuilder, ChunkRecord, Dataset, DatasetInfo, Layout, MemoryStorage, OnePass,
     ReadError, cache_stats,
@@ -36,7 +36,7 @@ fn damaged(fill: Option<Vec<u8>>) -> Arc<Dataset> {
         fill,
         layout: Layout::Chunked {
             chunk: [10].into_iter().collect::<Dims>(),
-            pipeline: Pipeline::new(vec![Filter::Fletcher32]),
+            pipeline: Pipeline::new(vec![Filter::Fletcher32(Fletcher32)]),
             unfiltered_partial_chunks: false,
             index: index.finish(6).unwrap().into(),
         },

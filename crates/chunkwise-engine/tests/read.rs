@@ -6,7 +6,7 @@ mod stored;
 
 use std::sync::Arc;
 
-use chunkwise_codec::{DecodeError, Filter, Pipeline};
+use chunkwise_codec::{DecodeError, Deflate, Filter, Pipeline, Shuffle};
 use chunkwise_engine::{
     ChunkIndexBuilder, ChunkRecord, Dataset, DatasetInfo, Layout, MemoryStorage, ReadError,
 };
@@ -80,7 +80,7 @@ fn chunked(shape: &[u64], chunk: &[u64], size: usize, written: &[bool], unfilter
     }
     let layout = Layout::Chunked {
         chunk: chunk.into(),
-        pipeline: Pipeline::new(vec![Filter::Shuffle { element_size: size }]),
+        pipeline: Pipeline::new(vec![Filter::Shuffle(Shuffle { element_size: size })]),
         unfiltered_partial_chunks: unfiltered,
         index: builder.finish(grid.len()).unwrap().into(),
     };
@@ -318,7 +318,7 @@ fn one_chunk(storage: Vec<u8>, address: u64, stored_nbytes: u64, chunk: u64) -> 
     builder.push(0, ChunkRecord { address, stored_nbytes, filter_mask: 0 }).unwrap();
     let layout = Layout::Chunked {
         chunk: [chunk].as_slice().into(),
-        pipeline: Pipeline::new(vec![Filter::Deflate]),
+        pipeline: Pipeline::new(vec![Filter::Deflate(Deflate)]),
         unfiltered_partial_chunks: false,
         index: builder.finish(1).unwrap().into(),
     };

@@ -23,7 +23,7 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
 
 use chunkwise_codec::{
-    Effort, EncodeScratch, Encoder, Encoding, Filter, Pipeline, Step, simulated,
+    Effort, EncodeScratch, Encoder, Encoding, Filter, Fletcher32, Pipeline, Step, simulated,
 };
 use chunkwise_engine::{
     ChunkIndexBuilder, ChunkRecord, ChunkStore, CommitError, Committer, Dataset, DatasetInfo,
@@ -227,8 +227,8 @@ fn processor_seconds() -> f64 {
 }
 
 fn pipeline() -> (Pipeline, Encoding) {
-    let step = Step { encoder: Encoder::Fletcher32, optional: false };
-    (Pipeline::new(vec![Filter::Fletcher32]), Encoding::new(vec![step]))
+    let step = Step { encoder: Encoder::Fletcher32(Fletcher32), optional: false };
+    (Pipeline::new(vec![Filter::Fletcher32(Fletcher32)]), Encoding::new(vec![step]))
 }
 
 fn read(case: &Case, chunks: u64) -> Result<(f64, f64), Failure> {

@@ -357,7 +357,7 @@ fn least(dataset: &Dataset) -> u64 {
             let is_tiny = nbytes <= environment::least_read().unwrap_or(TINY_NBYTES);
             // Others may not be there for libhdf5.
             let is_own = |filter: &Filter| {
-                matches!(filter, Filter::Deflate | Filter::Shuffle { .. } | Filter::Fletcher32)
+                matches!(filter, Filter::Deflate(_) | Filter::Shuffle(_) | Filter::Fletcher32(_))
             };
             if is_tiny && pipeline.filters().iter().all(is_own) { 3 * elements } else { 0 }
         }

@@ -236,7 +236,7 @@ def cause_of_values(
     cause = cause_of(error, checked=False, verb="read", path=path)
     codes = [properties.get_filter(i)[0] for i in range(properties.get_nfilters())]
     # For filters that the engine undoes, too, every version of their bytes is known.
-    ours = {code for code, known in _native.filters().items() if known["decoded"]}
+    ours = _native.filters()
     plugins = " or ".join(named(code) for code in codes if code not in ours)
     if not plugins or not _UNDECODED.search(cause.reason):
         return cause

@@ -5,9 +5,8 @@ HDF5 knows a filter by its number and a list of unsigned integers, the client da
 add the element size, the chunk's bytes or their own version when the dataset is made.
 `Codec.to_cd` writes the first form, `Codec.from_cd` reads the second.
 
-Numbers below 256 are HDF5's own (``H5Zpublic.h``), the others are from The HDF Group's list of
-registered filter plugins.  Where a text leaves an option out, the default is that of h5py (deflate
-4, szip nn:8) or of hdf5plugin (zstd 3, bzip2 9, blosc lz4:5, blosc2 blosclz:5).
+The engine's table has the numbers.  Where a text leaves an option out, the default is that of h5py
+(deflate 4, szip nn:8) or of hdf5plugin (zstd 3, bzip2 9, blosc lz4:5, blosc2 blosclz:5).
 """
 
 from __future__ import annotations
@@ -16,8 +15,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from chunkwise import _native
+
 Options: TypeAlias = tuple[str | int, ...]
 CdValues: TypeAlias = tuple[int, ...]
+# A filter that only libhdf5 applies is added here.
+_NUMBERS: Final = {name: number for number, name in _native.filters().items()}
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,6 @@ class Codec:
     """A filter that has a name in chunkwise."""
 
     name: str  # The name as printed
-    filter_id: int  # HDF5's number for it (``H5Z_filter_t``)
     usage: str  # How it is written, for error messages
     # Options as written -> options in full, or None if they make no sense.
     canonical: Callable[[Options], Options | None]
@@ -33,8 +35,8 @@ class Codec:
     # can express.
     from_cd: Callable[[CdValues], Options | None]
     to_cd: Callable[[Options], CdValues]  # Options in full -> cd_values for ``H5Pset_filter``
-    # Options in full -> what ``h5repack -f`` calls it, or None if it cannot.
-    h5repack: Callable[[Options], str | None]
+    # Options in full -> what ``h5repack -f`` calls it (None: it cannot).  By default its number.
+    h5repack: Callable[[Options], str | None] | None = None
     # Whether a chunk is stored unfiltered where the filter fails (``H5Z_FLAG_OPTIONAL``), as HDF5
     # and h5py have it for all but fletcher32.  Blosc and its like must be: they fail on purpose on
     # a chunk that does not get smaller.
@@ -42,11 +44,10 @@ class Codec:
     # Options in full -> whether it looks for what can be said in fewer bytes.
     compresses: Callable[[Options], bool] = lambda _: True
 
-
-def user_defined(filter_id: int, cd_values: CdValues) -> str:
-    """h5repack's words for a filter that it has no name for, as `Codec.optional`."""
-    # h5repack must find the plugin (``HDF5_PLUGIN_PATH``), or it leaves the dataset as it was.
-    return "UD=" + ",".join(map(str, (filter_id, 1, len(cd_values), *cd_values)))
+    @property
+    def filter_id(self) -> int:
+        """HDF5's number for the filter (``H5Z_filter_t``)."""
+        return _NUMBERS[self.name]
 
 
 def _whole(value: str | int, low: int, high: int) -> bool:
@@ -55,17 +56,11 @@ def _whole(value: str | int, low: int, high: int) -> bool:
 
 
 def _bare(
-    name: str,
-    filter_id: int,
-    word: str | None,
-    *,
-    optional: bool = True,
-    compresses: bool = False,
+    name: str, word: str | None, *, optional: bool = True, compresses: bool = False
 ) -> Codec:
     """A filter without options; it chooses the stored ones itself."""
     return Codec(
         name=name,
-        filter_id=filter_id,
         usage=f"{name}, without options",
         canonical=lambda options: None if options else (),
         from_cd=lambda _: (),
@@ -76,15 +71,7 @@ def _bare(
     )
 
 
-def _levelled(
-    name: str,
-    filter_id: int,
-    *,
-    low: int,
-    high: int,
-    default: int,
-    word: str | None = None,
-) -> Codec:
+def _levelled(name: str, *, low: int, high: int, default: int, word: str | None = None) -> Codec:
     """A filter whose one option is a level, stored as a 32-bit cd value."""
     # `default` stands for a level left out, in a text and in a file (bzip2 and zstd read missing
     # cd_values so; H5Pset_deflate always stores one).
@@ -100,13 +87,11 @@ def _levelled(
     def to_cd(options: Options) -> CdValues:
         return (int(options[0]) % 2**32,)
 
-    def h5repack(options: Options) -> str:
-        return f"{word}={options[0]}" if word else user_defined(filter_id, to_cd(options))
-
+    h5repack = (lambda options: f"{word}={options[0]}") if word else None
     usage = f"{name}:LEVEL, LEVEL from {low} to {high} (without it, {default})"
     if name == "deflate":
         usage += ", or deflate:fast"  # See `Filter.effort`.
-    return Codec(name, filter_id, usage, canonical, from_cd, to_cd, h5repack)
+    return Codec(name, usage, canonical, from_cd, to_cd, h5repack)
 
 
 def _szip() -> Codec:
@@ -126,7 +111,6 @@ def _szip() -> Codec:
 
     return Codec(
         name="szip",
-        filter_id=4,
         usage="szip:nn:PIXELS or szip:ec:PIXELS, PIXELS even from 2 to 32 (without, nn:8)",
         canonical=canonical,
         from_cd=from_cd,
@@ -155,7 +139,6 @@ def _scaleoffset() -> Codec:
 
     return Codec(
         name="scaleoffset",
-        filter_id=6,
         usage="scaleoffset:in:BITS (integers; 0: as needed) or scaleoffset:ds:DIGITS (floats)",
         canonical=canonical,
         from_cd=from_cd,
@@ -165,9 +148,7 @@ def _scaleoffset() -> Codec:
     )
 
 
-def _blosc(
-    name: str, filter_id: int, compressors: Mapping[str | int, int], before: tuple[str, ...]
-) -> Codec:
+def _blosc(name: str, compressors: Mapping[str | int, int], before: tuple[str, ...]) -> Codec:
     """Blosc and Blosc2: compressor, level, and what comes before compressing."""
     # cd_values 0 to 3 are the filter's own; 4 is the level, 5 an index into `before` (1, shuffle,
     # is not printed), 6 the compressor.
@@ -194,7 +175,6 @@ def _blosc(
 
     return Codec(
         name=name,
-        filter_id=filter_id,
         usage=(
             f"{name}:COMPRESSOR:LEVEL[:{'|'.join(before)}], COMPRESSOR "
             f"{'|'.join(map(str, compressors))}, LEVEL from 0 to 9 (without, {default}:5:shuffle)"
@@ -202,7 +182,6 @@ def _blosc(
         canonical=canonical,
         from_cd=from_cd,
         to_cd=to_cd,
-        h5repack=lambda options: user_defined(filter_id, to_cd(options)),
     )
 
 
@@ -255,7 +234,6 @@ def _bitshuffle() -> Codec:
 
     return Codec(
         name="bitshuffle",
-        filter_id=32008,
         usage=(
             "bitshuffle, bitshuffle:lz4 or bitshuffle:zstd:LEVEL, LEVEL from 0 to 22 "
             "(without, 3), and :block=N (a multiple of 8 elements) after any"
@@ -263,7 +241,6 @@ def _bitshuffle() -> Codec:
         canonical=canonical,
         from_cd=from_cd,
         to_cd=to_cd,
-        h5repack=lambda options: user_defined(32008, to_cd(options)),
         # Without one of those it only rearranges.
         compresses=lambda options: bool({"lz4", "zstd"}.intersection(options)),
     )
@@ -281,12 +258,10 @@ def _lz4() -> Codec:
 
     return Codec(
         name="lz4",
-        filter_id=32004,
         usage="lz4 or lz4:block=BYTES",
         canonical=canonical,
         from_cd=lambda cd: _with_block((), cd[0] if cd else 0),
         to_cd=to_cd,
-        h5repack=lambda options: user_defined(32004, to_cd(options)),
     )
 
 
@@ -302,22 +277,21 @@ _BLOSC_COMPRESSORS: Final[Mapping[str | int, int]] = {
 CODECS: Final[dict[str, Codec]] = {
     codec.name: codec
     for codec in (
-        _levelled("deflate", 1, low=0, high=9, default=4, word="GZIP"),
-        _bare("shuffle", 2, "SHUF"),
-        _bare("fletcher32", 3, "FLET", optional=False),
+        _levelled("deflate", low=0, high=9, default=4, word="GZIP"),
+        _bare("shuffle", "SHUF"),
+        _bare("fletcher32", "FLET", optional=False),
         _szip(),
-        _bare("nbit", 5, "NBIT"),
+        _bare("nbit", "NBIT"),
         _scaleoffset(),
-        _levelled("bzip2", 307, low=1, high=9, default=9),
+        _levelled("bzip2", low=1, high=9, default=9),
         # h5repack cannot load LZF: it is compiled into h5py, and is no plugin.
-        _bare("lzf", 32000, None, compresses=True),
-        _blosc("blosc", 32001, _BLOSC_COMPRESSORS, ("noshuffle", "shuffle", "bitshuffle")),
+        _bare("lzf", None, compresses=True),
+        _blosc("blosc", _BLOSC_COMPRESSORS, ("noshuffle", "shuffle", "bitshuffle")),
         _lz4(),
         _bitshuffle(),
-        _levelled("zstd", 32015, low=-131072, high=22, default=3),
+        _levelled("zstd", low=-131072, high=22, default=3),
         _blosc(
             "blosc2",
-            32026,
             {name: number for name, number in _BLOSC_COMPRESSORS.items() if name != "snappy"},
             ("noshuffle", "shuffle", "bitshuffle", "delta", "truncprec"),
         ),

@@ -208,9 +208,12 @@ class Pipeline:
 def _h5repack_word(one: Filter) -> str | None:
     """What h5repack calls a filter with its options."""
     codec = codecs.CODECS.get(one.name)
-    return (
-        codec.h5repack(one.options) if codec else codecs.user_defined(one.filter_id, one.cd_values)
-    )
+    if codec is not None and codec.h5repack is not None:
+        return codec.h5repack(one.options)
+    # h5repack must find the plugin (``HDF5_PLUGIN_PATH``), or it leaves the dataset as it was.
+    # 1: the filter is optional, as in `Codec.optional`.
+    values = one.cd_values
+    return "UD=" + ",".join(map(str, (one.filter_id, 1, len(values), *values)))
 
 
 def _can_encode(filter_id: int) -> bool:

@@ -69,6 +69,6 @@ def _name(dcpl: h5p.PropDCID, number: int) -> str:
     code = dcpl.get_filter(number)[0]
     known = _native.filters().get(code)
     if known is not None:
-        return known["name"]
+        return known
     filters = Pipeline.from_dcpl(dcpl).filters
     return filters[number].name if number < len(filters) else str(code)

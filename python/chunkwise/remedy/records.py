@@ -15,7 +15,7 @@ from chunkwise.grammar import Pipeline
 from chunkwise.grammar.parameters import carried
 from chunkwise.model.layout import AS_IT_IS, DatasetLayout, FileLayout, Layout
 from chunkwise.remedy.fix import Tool
-from chunkwise.remedy.tools import ENCODED_FILTERS, absolute, can_encode, decodes_natively, names
+from chunkwise.remedy.tools import NATIVE_FILTERS, absolute, can_encode, decodes_natively, names
 
 Chunks: TypeAlias = tuple[int, ...]
 # As chunks that a copy has: none.
@@ -240,7 +240,7 @@ def in_layout(
 
 def encoded_anew(file: str, path: str, filters: str) -> tuple[Copy, ...]:
     """Apply the filters of a dataset to the chunks that lack them."""
-    if not names(filters) <= ENCODED_FILTERS or not all(map(can_encode, names(filters))):
+    if not names(filters) <= NATIVE_FILTERS or not all(map(can_encode, names(filters))):
         return ()
     return (Copy(file, (Anew(path, None, filters, Present()),), by_us=True),)
 

@@ -52,9 +52,7 @@ H5REPACK_FILTERS: Final = frozenset(
     {"deflate", "shuffle", "fletcher32", "szip", "nbit", "scaleoffset"}
 )
 NCCOPY_FILTERS: Final = frozenset({"deflate", "shuffle", "fletcher32"})
-_NATIVE: Final = tuple(_native.filters().values())
-_DECODED: Final = frozenset(one["name"] for one in _NATIVE if one["decoded"])
-ENCODED_FILTERS: Final = frozenset(one["name"] for one in _NATIVE if one["encoded"])
+NATIVE_FILTERS: Final = frozenset(_native.filters().values())
 # netCDF-C's rule for names, as far as HDF5 allows others (netCDF User's Guide, "Name").
 _FIRST: Final = r"[A-Za-z0-9_\u0080-\ud7ff\ue000-\U0010ffff]"
 _LATER: Final = r"[^\x00-\x1f/\x7f\ud800-\udfff]"
@@ -77,13 +75,13 @@ def can_encode(name: str) -> bool:
     """Whether chunkwise repack can write a filter here."""
     if name in H5REPACK_FILTERS or name == "lzf":
         return True
-    return name in ENCODED_FILTERS and importlib.util.find_spec("hdf5plugin") is not None
+    return name in NATIVE_FILTERS and importlib.util.find_spec("hdf5plugin") is not None
 
 
 def decodes_natively(filters: str) -> bool:
     """Whether chunkwise itself decodes a pipeline."""
     pipeline = Pipeline.parse(filters)
-    return names(filters) <= _DECODED and not any(
+    return names(filters) <= NATIVE_FILTERS and not any(
         "snappy" in one.options for one in pipeline.filters
     )
 

@@ -18,7 +18,7 @@ from chunkwise.grammar.parameters import carried, rounds
 from chunkwise.model.readability import Needs, losses, require, sentences
 from chunkwise.names import printable
 from chunkwise.patterns import StatedPattern
-from chunkwise.remedy.tools import ENCODED_FILTERS
+from chunkwise.remedy.tools import NATIVE_FILTERS
 from chunkwise.repacking import estimate
 from chunkwise.repacking.bounds import EXACT, Bound, bound_of
 from chunkwise.repacking.decide import NewLayout, decide
@@ -208,7 +208,7 @@ def _encodes_anew(source: SourceDataset, wanted: NewLayout) -> bool:
     """Whether a rule names filters that a dataset has, and some of its chunks lack."""
     # A copy would still lack them (filter masks).  Our encoders leave no filter out.
     names = {one.name for one in source.pipeline.filters}
-    if not wanted.filtered or not source.plain or not names or not names <= ENCODED_FILTERS:
+    if not wanted.filtered or not source.plain or not names or not names <= NATIVE_FILTERS:
         return False
     if source.chunk is None or carried(source.pipeline) != source.pipeline:
         return False

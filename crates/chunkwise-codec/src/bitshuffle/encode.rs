@@ -1,8 +1,10 @@
 //! How are elements bitshuffled, and blocks of them compressed?
 
 use super::{Bitshuffle, GROUP, HEADER_LEN, Inner, LEN_LEN, default_block, transposed};
+use crate::filter::{Encode, Encoded, Options};
 use crate::lanes::{LANES, Lanes, deinterleave, store_rows, transpose_bits};
-use crate::streams::{StreamCodec, Streams};
+use crate::state::EncoderState;
+use crate::streams::{Buffers, StreamCodec};
 use crate::{EncodeError, grown, shuffle};
 
 /// The filter's options when writing.
@@ -12,20 +14,9 @@ pub struct BitshuffleEncoder {
     codec: Option<StreamCodec>,
 }
 
-/// Buffers that are used again.
-#[derive(Debug, Default)]
-pub(crate) struct Buffers {
-    /// A block whose bytes are apart.
-    pub(crate) planes: Vec<u8>,
-    /// A block that is shuffled.
-    pub(crate) shuffled: Vec<u8>,
-    /// A block that is a box of an array.
-    pub(crate) boxed: Vec<u8>,
-}
-
-impl BitshuffleEncoder {
+impl Options for BitshuffleEncoder {
     /// From `cd_values`: those of [`Bitshuffle`], and Zstandard's level.
-    pub(crate) fn from_cd_values(cd_values: &[u32]) -> Option<Self> {
+    fn from_cd_values(cd_values: &[u32]) -> Option<Self> {
         let options = Bitshuffle::from_cd_values(cd_values)?;
         let block_len = options.block_len()?;
         let codec = match options.inner {
@@ -37,7 +28,9 @@ impl BitshuffleEncoder {
         };
         Some(Self { options, codec })
     }
+}
 
+impl BitshuffleEncoder {
     /// Bytes of the blocks of a chunk of `len` bytes; None where it cannot be encoded.
     pub(crate) fn block_len_of(&self, len: usize) -> Option<usize> {
         self.options.block_len().filter(|_| len.is_multiple_of(self.options.element_size))
@@ -56,15 +49,12 @@ impl BitshuffleEncoder {
             out.extend((self.options.block_len().unwrap_or(0) as u32).to_be_bytes());
         }
     }
+}
 
+impl Encode for BitshuffleEncoder {
     /// Encode `raw`, be that shorter or not; false where it is no sequence of elements.
-    pub(crate) fn encode(
-        &self,
-        raw: &[u8],
-        buffers: &mut Buffers,
-        streams: &mut Streams,
-        out: &mut Vec<u8>,
-    ) -> Result<bool, EncodeError> {
+    fn encode(&self, raw: &[u8], state: &mut EncoderState, out: &mut Vec<u8>) -> Encoded {
+        let EncoderState { buffers, streams, .. } = state;
         let size = self.options.element_size;
         let Some(block_len) = self.options.block_len() else { return Ok(false) };
         if !raw.len().is_multiple_of(size) {

@@ -1,27 +1,51 @@
-//! How are single blocks of a Blosc chunk decoded?
+//! How is a Blosc chunk decoded, or single blocks of it?
 
 use std::ops::Range;
 
-use super::{DAMAGED, HEADER_LEN, Head, Streams};
-use crate::DecodeError;
+use super::{Blosc, DAMAGED, HEADER_LEN, Head, Streams};
 use crate::cut::{Cut, places};
+use crate::filter::{Decode, Decoded, expanded};
 use crate::partial::PartialDecoder;
 use crate::state::State;
+use crate::{DecodeError, Output, zstd};
 
 /// Bytes that are stored as they are are taken this many at a time.
 const AS_IT_IS_NBYTES: usize = 64 << 10;
 
 /// A chunk, of which each block can be decoded by itself.
 #[derive(Debug)]
-pub(crate) struct BloscBlocks<'a> {
+struct BloscBlocks<'a> {
     stored: &'a [u8],
     cut: Cut,
     /// None where the bytes are stored as they are.
     streams: Option<Streams>,
 }
 
+impl Decode for Blosc {
+    fn most_decoded(&self, stored_len: usize) -> usize {
+        // No compressor inside gives more.
+        expanded(stored_len, zstd::MOST_EXPANSION)
+    }
+
+    fn decode(&self, stored: &[u8], state: &mut State, output: &mut Output<'_>) -> Decoded {
+        self.decode_whole(stored, state, output)
+    }
+
+    fn is_in_blocks(&self) -> bool {
+        true
+    }
+
+    fn partial<'a>(
+        &self,
+        stored: &'a [u8],
+        _: &mut State,
+    ) -> Option<Box<dyn PartialDecoder<'a> + 'a>> {
+        Some(Box::new(BloscBlocks::parse(stored).ok()?))
+    }
+}
+
 impl<'a> BloscBlocks<'a> {
-    pub(crate) fn parse(stored: &'a [u8]) -> Result<Self, DecodeError> {
+    fn parse(stored: &'a [u8]) -> Result<Self, DecodeError> {
         let Head { mut cut, stored_len, streams } = Head::parse(stored)?;
         if streams.is_none() {
             cut.block_len = AS_IT_IS_NBYTES;

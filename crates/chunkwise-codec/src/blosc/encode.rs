@@ -4,9 +4,11 @@
 //! not shrink is stored as it is behind the header, as C-Blosc does where it is given room.
 
 use super::HEADER_LEN;
-use crate::bitshuffle::encode::{Buffers, shuffle_bits};
+use crate::bitshuffle::encode::shuffle_bits;
 use crate::encoded_blocks::{EncodedBlocks, SLACK_NBYTES, put_starts};
-use crate::streams::{StreamCodec, Streams};
+use crate::filter::{Encode, Encoded, Options};
+use crate::state::EncoderState;
+use crate::streams::{Buffers, StreamCodec, Streams};
 use crate::{EncodeError, grown, shuffle};
 
 /// Bytes that Blosc compresses at least, in a chunk and in a stream.
@@ -92,10 +94,10 @@ impl Compressor {
     }
 }
 
-impl BloscEncoder {
+impl Options for BloscEncoder {
     /// From `cd_values`: three of versions and lengths, with the element's size between, and
     /// level, shuffle, compressor.
-    pub(crate) fn from_cd_values(cd_values: &[u32]) -> Option<Self> {
+    fn from_cd_values(cd_values: &[u32]) -> Option<Self> {
         let &[_, _, element_size, _, ref rest @ ..] = cd_values else { return None };
         let stated = |at: usize, default| rest.get(at).copied().unwrap_or(default);
         let element_size = match element_size {
@@ -115,24 +117,22 @@ impl BloscEncoder {
             compressor: Compressor::from_number(stated(2, 0))?,
         })
     }
+}
 
+impl Encode for BloscEncoder {
     /// Encode `raw`; false where it is longer than Blosc takes.
-    pub(crate) fn encode(
-        &self,
-        raw: &[u8],
-        buffers: &mut Buffers,
-        streams: &mut Streams,
-        out: &mut Vec<u8>,
-    ) -> Result<bool, EncodeError> {
+    fn encode(&self, raw: &[u8], state: &mut EncoderState, out: &mut Vec<u8>) -> Encoded {
         if raw.len() > MOST {
             return Ok(false);
         }
-        if !self.pack(raw, buffers, streams, out)? {
+        if !self.pack(raw, &mut state.buffers, &mut state.streams, out)? {
             self.store(raw, out)?;
         }
         Ok(true)
     }
+}
 
+impl BloscEncoder {
     /// Put `raw` behind a header that says that it is not compressed.
     fn store(&self, raw: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeError> {
         const NOT_COMPRESSED: u8 = 2;

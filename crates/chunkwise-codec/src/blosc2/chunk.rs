@@ -10,7 +10,7 @@ use super::damage::{DAMAGED, unsupported};
 use crate::blosc::Codec;
 use crate::bytes::Reader;
 use crate::cut::places;
-use crate::lzf::repeat;
+use crate::repeats::repeat;
 use crate::state::State;
 use crate::{DecodeError, bitshuffle, resize, shuffle};
 

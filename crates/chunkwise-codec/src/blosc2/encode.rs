@@ -7,12 +7,13 @@ use std::ops::Range;
 
 use super::grid::Grid;
 use super::layout::{self, CHUNK_HEADER_LEN, FrameOptions};
-use crate::bitshuffle::encode::Buffers;
 use crate::blosc::encode::{
     Compressor, Rest, Runs, Shuffle, put_block, room_for, shuffled, usual_block_len, whole_elements,
 };
 use crate::encoded_blocks::{EncodedBlocks, SLACK_NBYTES, put_starts};
-use crate::streams::Streams;
+use crate::filter::{Encode, Encoded, Options};
+use crate::state::EncoderState;
+use crate::streams::{Buffers, Streams};
 use crate::{EncodeError, grown};
 
 /// Elements that a stream has at least, where blocks are split.
@@ -52,10 +53,10 @@ struct Cut {
     len: usize,
 }
 
-impl Blosc2Encoder {
+impl Options for Blosc2Encoder {
     /// From `cd_values`: a version, the block's length, the element's, the chunk's, level,
     /// filter, compressor; of arrays, their rank and shape.
-    pub(crate) fn from_cd_values(cd_values: &[u32]) -> Option<Self> {
+    fn from_cd_values(cd_values: &[u32]) -> Option<Self> {
         let &[_, block_len, element_size, chunk_nbytes, level @ ..=9, filter, ref rest @ ..] =
             cd_values
         else {
@@ -86,15 +87,12 @@ impl Blosc2Encoder {
             shape: shape.iter().map(|&n| n as usize).collect(),
         })
     }
+}
 
+impl Encode for Blosc2Encoder {
     /// Encode `raw`, be that shorter or not; false where no frame can hold it.
-    pub(crate) fn encode(
-        &self,
-        raw: &[u8],
-        buffers: &mut Buffers,
-        streams: &mut Streams,
-        out: &mut Vec<u8>,
-    ) -> Result<bool, EncodeError> {
+    fn encode(&self, raw: &[u8], state: &mut EncoderState, out: &mut Vec<u8>) -> Encoded {
+        let EncoderState { buffers, streams, .. } = state;
         let Some(cut) = self.cut(raw.len()) else { return Ok(false) };
         let options = self.options(&cut);
         out.clear();
@@ -134,7 +132,9 @@ impl Blosc2Encoder {
         layout::put_rest(out);
         Ok(true)
     }
+}
 
+impl Blosc2Encoder {
     fn options(&self, cut: &Cut) -> FrameOptions {
         FrameOptions {
             element_size: self.element_size,

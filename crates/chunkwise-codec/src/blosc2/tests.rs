@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::Blosc2;
+use crate::filter::Options as _;
 use crate::{DecodeError, Filter, Pipeline, Scratch};
 
 /// How a frame is written; its streams are LZ4's, or stored where they do not shrink.

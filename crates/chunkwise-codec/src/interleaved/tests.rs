@@ -1,5 +1,5 @@
 use super::*;
-use crate::deflate::Inflater;
+use crate::inflater::Inflater;
 use libdeflater::{CompressionLvl, Compressor};
 use proptest::prelude::*;
 

@@ -6,6 +6,8 @@
 
 use super::{HEADER_LEN, Kind, ScaleOffset};
 use crate::bit_writer::{BitWriter, SLACK};
+use crate::filter::{Encode, Encoded};
+use crate::state::EncoderState;
 use crate::{EncodeError, grown};
 
 /// How the elements of a chunk are stored.
@@ -23,9 +25,9 @@ struct Range<T> {
     most: T,
 }
 
-impl ScaleOffset {
+impl Encode for ScaleOffset {
     /// Encode `raw`; false where that is not the chunk that the options describe.
-    pub(crate) fn encode(&self, raw: &[u8], out: &mut Vec<u8>) -> Result<bool, EncodeError> {
+    fn encode(&self, raw: &[u8], _: &mut EncoderState, out: &mut Vec<u8>) -> Encoded {
         if self.kind == Kind::Whole {
             grown(out, raw.len())?;
             out.copy_from_slice(raw);
@@ -41,7 +43,9 @@ impl ScaleOffset {
             _ => self.encode_as::<8>(raw, out),
         }
     }
+}
 
+impl ScaleOffset {
     fn encode_as<const N: usize>(
         &self,
         raw: &[u8],

@@ -6,6 +6,8 @@
 
 use super::Szip;
 use crate::bit_writer::{BitWriter, SLACK};
+use crate::filter::{Encode, Encoded};
+use crate::state::EncoderState;
 use crate::{EncodeError, resize, shuffle};
 
 /// Bytes of the length in front.
@@ -21,15 +23,14 @@ struct Line {
     low_bits: u32,
 }
 
-impl Szip {
-    /// Encode `raw`, whose bytes go to `planes` first, be that shorter or not; false where `raw` is
-    /// no sequence of samples.
-    pub(crate) fn encode(
-        &self,
-        raw: &[u8],
-        planes: &mut Vec<u8>,
-        out: &mut Vec<u8>,
-    ) -> Result<bool, EncodeError> {
+impl Encode for Szip {
+    fn is_possible(&self) -> bool {
+        self.line != 0
+    }
+
+    /// Encode `raw`, be that shorter or not; false where it is no sequence of samples.
+    fn encode(&self, raw: &[u8], state: &mut EncoderState, out: &mut Vec<u8>) -> Encoded {
+        let planes = &mut state.buffers.planes;
         let memory = |nbytes| move |_| EncodeError::Memory { nbytes };
         let Ok(len) = u32::try_from(raw.len()) else { return Ok(false) };
         if self.line == 0 || !raw.len().is_multiple_of(self.planes) {
@@ -51,12 +52,14 @@ impl Szip {
         };
         out.truncate(HEADER_LEN + coded_len.unwrap_or(0));
         if out.len() == raw.len() {
-            // One more, which nobody reads: see `Encoder::encode`.
+            // One more, which nobody reads: see `Encode::encode`.
             out.push(0);
         }
         Ok(coded_len.is_some())
     }
+}
 
+impl Szip {
     /// Bytes that `len` bytes of samples become at most: each block as it is, behind what says so.
     fn coded_most(&self, len: usize) -> usize {
         let sample_nbytes = match self.bits {

@@ -2,7 +2,10 @@
 
 use proptest::prelude::*;
 
-use crate::{Blocks, EncodeScratch, Encoder, Encoding, Filter, Pipeline, Scratch, Step};
+use crate::{
+    Blocks, Deflate, EncodeScratch, Encoder, Encoding, Filter, Fletcher32, Pipeline, Scratch,
+    Shuffle, Step,
+};
 
 /// Filters that store blocks: number, options, and the length of a chunk that they take.
 fn filters() -> impl Strategy<Value = (i32, Vec<u32>, usize)> {
@@ -252,12 +255,12 @@ proptest! {
 #[test]
 fn several_filters_leave_no_blocks() {
     let lz4 = || Filter::from_hdf5(32004, &[]).unwrap();
-    let pipeline = Pipeline::new(vec![Filter::Shuffle { element_size: 2 }, lz4()]);
+    let pipeline = Pipeline::new(vec![Filter::Shuffle(Shuffle { element_size: 2 }), lz4()]);
     assert!(!pipeline.has_blocks(0) && !pipeline.has_blocks(2) && !pipeline.has_blocks(3));
     // A chunk that one of them was not applied to.
     assert!(pipeline.has_blocks(1));
-    assert!(!Pipeline::new(vec![lz4(), Filter::Fletcher32]).has_blocks(0));
-    assert!(!Pipeline::new(vec![Filter::Deflate]).has_blocks(0));
+    assert!(!Pipeline::new(vec![lz4(), Filter::Fletcher32(Fletcher32)]).has_blocks(0));
+    assert!(!Pipeline::new(vec![Filter::Deflate(Deflate)]).has_blocks(0));
 }
 
 /// Two blocks that begin at the same place, or one beyond the end.
@@ -267,7 +270,7 @@ fn tables_that_lie_give_no_blocks() {
     let mut stored = vec![2, 1, 1 << 5, 1];
     stored.extend([4000u32, 1000, 4000].into_iter().flat_map(u32::to_le_bytes));
     stored.extend(&bytes[16..]);
-    let pipeline = Pipeline::new(vec![Filter::Blosc]);
+    let pipeline = Pipeline::new(vec![Filter::Blosc(crate::blosc::Blosc)]);
     let mut scratch = Scratch::default();
     let mut found = |starts: [u32; 4]| {
         let starts = starts.map(u32::to_le_bytes);

@@ -391,8 +391,8 @@ impl Dataset {
 
     fn phase_of_blocks(&self) -> Option<Phase> {
         let Layout::Chunked { pipeline, .. } = &self.info.layout else { return None };
-        let kinds = pipeline.filters().iter().map(|filter| filter.kind());
-        kinds.filter(|kind| kind.is_in_blocks()).map(Phase::Decode).next()
+        let in_blocks = pipeline.filters().iter().find(|filter| filter.is_in_blocks());
+        in_blocks.map(|filter| Phase::Decode(filter.kind()))
     }
 }
 

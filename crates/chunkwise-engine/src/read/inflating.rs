@@ -276,7 +276,7 @@ impl Reading<'_> {
 mod tests {
     use std::sync::Arc;
 
-    use chunkwise_codec::{EncodeScratch, Encoder, Encoding, Filter, Step};
+    use chunkwise_codec::{Deflate, EncodeScratch, Encoder, Encoding, Filter, Shuffle, Step};
     use chunkwise_select::Hyperslab;
 
     use super::*;
@@ -307,11 +307,13 @@ mod tests {
             ((noise as u32 & bits) | 0x4140_0000).to_le_bytes()
         };
         let array: Vec<u8> = (0..chunk[0] * chunks * chunk[1]).flat_map(element).collect();
-        let shuffling = shuffle.then_some(Encoder::Shuffle { element_size: 4 });
+        let shuffling = shuffle.then_some(Encoder::Shuffle(Shuffle { element_size: 4 }));
         let encoders: Vec<_> = shuffling.into_iter().chain([Encoder::deflate(6)]).collect();
         let filters = encoders.iter().map(|encoder| match encoder {
-            Encoder::Shuffle { element_size } => Filter::Shuffle { element_size: *element_size },
-            _ => Filter::Deflate,
+            Encoder::Shuffle(Shuffle { element_size }) => {
+                Filter::Shuffle(Shuffle { element_size: *element_size })
+            }
+            _ => Filter::Deflate(Deflate),
         });
         let pipeline = Pipeline::new(filters.collect());
         let steps = encoders.into_iter().map(|encoder| Step { encoder, optional: true });

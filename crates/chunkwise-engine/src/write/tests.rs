@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use chunkwise_codec::{Effort, Encoder, Encoding, Filter, Pipeline, Scratch, Step};
+use chunkwise_codec::{
+    Deflate, Effort, Encoder, Encoding, Filter, Fletcher32, Pipeline, Scratch, Shuffle, Step,
+};
 use chunkwise_select::{ChunkGrid, Dims, Hyperslab, Plan};
 use proptest::prelude::*;
 
@@ -64,7 +66,7 @@ impl ChunkStore for Kept {
 const FILL: [u8; 2] = [7, 9];
 
 fn info(shape: &[u64], max_shape: &[u64], chunk: &[u64]) -> WriteInfo {
-    let encoders = [Encoder::Shuffle { element_size: 2 }, Encoder::Fletcher32];
+    let encoders = [Encoder::Shuffle(Shuffle { element_size: 2 }), Encoder::Fletcher32(Fletcher32)];
     let steps = encoders.map(|encoder| Step { encoder, optional: true }).to_vec();
     WriteInfo {
         shape: shape.into(),
@@ -73,7 +75,10 @@ fn info(shape: &[u64], max_shape: &[u64], chunk: &[u64]) -> WriteInfo {
         element_size: 2,
         fill: Some(FILL.to_vec()),
         encoding: Encoding::new(steps),
-        pipeline: Pipeline::new(vec![Filter::Shuffle { element_size: 2 }, Filter::Fletcher32]),
+        pipeline: Pipeline::new(vec![
+            Filter::Shuffle(Shuffle { element_size: 2 }),
+            Filter::Fletcher32(Fletcher32),
+        ]),
         unfiltered_partial_chunks: false,
     }
 }
@@ -429,7 +434,7 @@ fn encoders_are_not_tried_where_that_takes_longer_than_it_gains() {
     let deflating = |shape: u64, max_shape: u64| {
         let step = Step { encoder: Encoder::deflate(4), optional: true };
         let encoding = Encoding::new(vec![step]);
-        let pipeline = Pipeline::new(vec![Filter::Deflate]);
+        let pipeline = Pipeline::new(vec![Filter::Deflate(Deflate)]);
         WriteInfo { encoding, pipeline, ..info(&[shape], &[max_shape], &[chunk]) }
     };
     let data: Vec<u8> = (0..chunk as u32).flat_map(|i| (i as u16 / 7).to_le_bytes()).collect();
