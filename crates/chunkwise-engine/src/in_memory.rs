@@ -3,8 +3,7 @@
 use chunkwise_select::{ChunkGrid, Plan, SelectError, Selected};
 
 use crate::ReadError;
-use crate::read::scatter::SharedResult;
-use crate::read::view::TaskView;
+use crate::read::view::StripView;
 
 /// Copy the elements of `selection`, in C order, out of an array of `shape`.
 ///
@@ -26,13 +25,10 @@ pub fn gather<'a>(
             return Err(SelectError::BeyondShape { end, dimension, size }.into());
         }
     }
-    let result = SharedResult::new(out);
     let mut copied = Some(());
     for task in plan.tasks() {
-        // SAFETY: each task of one plan has one view; nobody else has the result.
-        let mut view = unsafe { TaskView::new(task, result, element_size) };
-        view.for_each_strip(|mut strip| {
-            let one = strip.copy(data);
+        task.for_each_strip(|strip| {
+            let one = StripView::alone(strip, out, element_size).copy(data);
             copied = copied.and(one);
         });
     }

@@ -8,7 +8,6 @@ use chunkwise_select::Strip;
 
 use crate::ReadError;
 use crate::read::convert::Conversion;
-use crate::read::scatter::{SharedResult, copy_strip};
 use crate::read::view::StripView;
 
 /// A run of bytes of each element.
@@ -92,129 +91,68 @@ impl Fields {
     /// Copy the fields of one strip of elements, which have `size` bytes in the chunk; as
     /// [`StripView::copy`].
     pub(crate) fn copy(&self, chunk: &[u8], view: &mut StripView<'_>, size: usize) -> Option<()> {
-        let (strip, result) = view.place(self.size)?;
-        let (from, to) = (size as u64, self.size as u64);
-        // Runs of one element each are one run, of elements that lie apart.
-        let (runs, len) = match strip {
-            Strip { len: 1, backwards: false, .. } => (1, strip.count),
-            _ => (strip.count, strip.len),
+        let place = |part: &FieldBytes| {
+            (part.src as u64, part.dst as u64..(part.dst + part.len().1) as u64)
         };
-        let apart = |step: u64| if runs == strip.count { 1 } else { step };
-        let (src_step, dst_step) =
-            (from.checked_mul(apart(strip.src_step))?, to.checked_mul(apart(strip.dst_step))?);
-        for run in 0..runs {
-            let place = if strip.backwards { runs - 1 - run } else { run };
-            let src = strip.src.checked_add(run.checked_mul(strip.src_step)?)?.checked_mul(from)?;
-            let dst = strip.dst.checked_add(place.checked_mul(strip.dst_step)?)?.checked_mul(to)?;
-            for part in &self.parts {
-                let (src, dst) = (src + part.src as u64, dst + part.dst as u64);
-                let elements = Elements { src, dst, count: len, src_step, dst_step };
-                // SAFETY: the bytes are those of the strip's elements, which are the view's own.
-                unsafe {
-                    match &part.made {
-                        // In bytes: each element of the run has a run of its own.
-                        Made::Copy(len) => {
-                            copy_strip(chunk, result, &elements.strip(*len as u64), 1)?;
-                        }
-                        Made::Converted(conversion) => {
-                            elements.convert(chunk, result, conversion)?;
-                        }
-                    }
-                }
-            }
-        }
-        Some(())
+        view.for_each_part(size as u64, &self.parts, place, |part, mut bytes| match &part.made {
+            Made::Copy(_) => bytes.copy(chunk),
+            Made::Converted(conversion) => convert(conversion, chunk, bytes),
+        })
     }
 }
 
-/// Where parts of elements lie, in bytes.
-struct Elements {
-    src: u64,
-    dst: u64,
-    count: u64,
-    src_step: u64,
-    dst_step: u64,
+/// Convert elements, each of which becomes a run of the view's bytes; as [`StripView::copy`].
+#[inline]
+fn convert(conversion: &Conversion, chunk: &[u8], mut to: StripView<'_>) -> Option<()> {
+    let from_size = conversion.from_size() as u64;
+    let (src, count, src_step) = (to.src, to.count, to.src_step);
+    if conversion.is_direct()
+        && src_step == from_size
+        && let Some(to) = to.run()
+    {
+        let from = bytes_of(chunk, src, count.checked_mul(from_size)?)?;
+        conversion.direct(from, to);
+        return Some(());
+    }
+    convert_by_blocks(conversion, chunk, to)
 }
 
-impl Elements {
-    /// A run of `len` bytes of each.
-    fn strip(&self, len: u64) -> Strip {
-        let Self { src, dst, count, src_step, dst_step } = *self;
-        Strip { src, dst, len, count, src_step, dst_step, backwards: false }
+/// As [`convert`], of elements that lie apart, or are in foreign order.
+#[inline(never)]
+fn convert_by_blocks(conversion: &Conversion, chunk: &[u8], mut to: StripView<'_>) -> Option<()> {
+    let (from_size, to_size) = (conversion.from_size() as u64, conversion.to_size() as u64);
+    let largest = from_size.max(to_size) as usize;
+    let mut blocks = [0; 2 * BLOCK_NBYTES];
+    let mut large = Vec::new();
+    // Of long text an element is a block.
+    let (from, made) = if largest > BLOCK_NBYTES {
+        large.resize(2 * largest, 0);
+        large.split_at_mut(largest)
+    } else {
+        blocks.split_at_mut(BLOCK_NBYTES)
+    };
+    let at_once = (from.len() / largest) as u64;
+    let mut block = |piece: &mut StripView<'_>| {
+        let from = &mut from[..(piece.count * from_size) as usize];
+        let made = &mut made[..(piece.count * to_size) as usize];
+        let gathered = Strip { dst: 0, len: from_size, dst_step: from_size, ..**piece };
+        StripView::alone(gathered, from, 1).copy(chunk)?;
+        conversion.by_block(from, made);
+        piece.read_from(0, to_size);
+        piece.copy(made)
+    };
+    while to.count > at_once {
+        block(&mut to.take_runs(at_once)?)?;
     }
-
-    /// Convert them; as [`copy_strip`].
-    ///
-    /// # Safety
-    /// As [`copy_strip`].
-    unsafe fn convert(
-        &self,
-        chunk: &[u8],
-        result: &SharedResult<'_>,
-        conversion: &Conversion,
-    ) -> Option<()> {
-        let (from_size, to_size) = (conversion.from_size() as u64, conversion.to_size() as u64);
-        let packed = (self.src_step == from_size, self.dst_step == to_size);
-        if conversion.is_direct() && packed == (true, true) {
-            let from = bytes_of(chunk, self.src, self.count.checked_mul(from_size)?)?;
-            // SAFETY: the caller's contract.
-            let to = unsafe { result.part(self.dst, self.count.checked_mul(to_size)?)? };
-            conversion.direct(from, to);
-            return Some(());
-        }
-        let largest = from_size.max(to_size) as usize;
-        let mut blocks = [0; 2 * BLOCK_NBYTES];
-        let mut large = Vec::new();
-        // Of long text an element is a block.
-        let (from, to) = if largest > BLOCK_NBYTES {
-            large.resize(2 * largest, 0);
-            large.split_at_mut(largest)
-        } else {
-            blocks.split_at_mut(BLOCK_NBYTES)
-        };
-        let at_once = (from.len() / largest) as u64;
-        let mut done = 0;
-        while done < self.count {
-            let count = at_once.min(self.count - done);
-            let (src, dst) = (self.src + done * self.src_step, self.dst + done * self.dst_step);
-            let from = &mut from[..(count * from_size) as usize];
-            let to = &mut to[..(count * to_size) as usize];
-            let gathered =
-                Self { src, dst: 0, count, src_step: self.src_step, dst_step: from_size };
-            let scattered = Self { src: 0, dst, count, src_step: to_size, dst_step: self.dst_step };
-            // SAFETY: the block is this thread's own; for the result, the caller's contract.
-            unsafe {
-                gathered.taken(chunk, &SharedResult::new(from), from_size)?;
-                conversion.by_block(from, to);
-                scattered.taken(to, result, to_size)?;
-            }
-            done += count;
-        }
-        Some(())
-    }
-
-    /// Copy `len` bytes of each, at once where they lie together.
-    ///
-    /// # Safety
-    /// As [`copy_strip`].
-    unsafe fn taken(&self, from: &[u8], to: &SharedResult<'_>, len: u64) -> Option<()> {
-        let strip = if self.src_step == len && self.dst_step == len {
-            Strip { len: len * self.count, count: 1, ..self.strip(len) }
-        } else {
-            self.strip(len)
-        };
-        // SAFETY: the caller's contract.
-        unsafe { copy_strip(from, to, &strip, 1) }
-    }
+    block(&mut to)
 }
 
 /// Convert elements that lie together; None, with part of them converted, where `to` is too short.
 pub fn convert_all(conversion: &Conversion, from: &[u8], to: &mut [u8]) -> Option<()> {
-    let (src_step, dst_step) = (conversion.from_size() as u64, conversion.to_size() as u64);
+    let (src_step, len) = (conversion.from_size() as u64, conversion.to_size() as u64);
     let count = from.len() as u64 / src_step;
-    let elements = Elements { src: 0, dst: 0, count, src_step, dst_step };
-    // SAFETY: `to` is borrowed by nobody else.
-    unsafe { elements.convert(from, &SharedResult::new(to), conversion) }
+    let all = Strip { src: 0, dst: 0, len, count, src_step, dst_step: len, backwards: false };
+    convert(conversion, from, StripView::alone(all, to, 1))
 }
 
 fn bytes_of(chunk: &[u8], begin: u64, len: u64) -> Option<&[u8]> {

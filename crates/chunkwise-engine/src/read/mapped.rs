@@ -302,7 +302,6 @@ impl VirtualDataset {
         out: &mut [u8],
         call: Call<'_>,
     ) -> Result<(), ReadError> {
-        let selected = out.len() as u64;
         let (mut parts, mut rest) = held_at_once(&self.sources, wanted);
         let later = rest.iter().filter_map(|one| one.mapping.part(wanted));
         let covered = parts.iter().map(|one| one.part.len()).sum::<u64>()
@@ -310,7 +309,6 @@ impl VirtualDataset {
         if covered < wanted.len() {
             self.fill_all(fields, out);
         }
-        let result = SharedResult::new(out);
         loop {
             check_unchanged(&parts)?;
             let pieces = match parts.as_slice() {
@@ -318,7 +316,7 @@ impl VirtualDataset {
                 [one] if one.part.lands_whole_at().is_some() => parts,
                 _ => parts.into_iter().flat_map(|one| pieces_of(one, size)).collect(),
             };
-            read_pieces(&pieces, fields, size, selected, &result, call)?;
+            read_pieces(&pieces, fields, size, out, call)?;
             if rest.is_empty() {
                 return Ok(());
             }
@@ -482,13 +480,14 @@ fn read_pieces(
     pieces: &[Piece<'_>],
     fields: Option<&Fields>,
     size: u64,
-    selected: u64,
-    result: &SharedResult<'_>,
+    out: &mut [u8],
     call: Call<'_>,
 ) -> Result<(), ReadError> {
+    let (selected, result) = (out.len() as u64, SharedResult::new(out));
     let work = Pieces::new(pieces.iter().map(|piece| {
-        // SAFETY: each piece is given once, and no two have the same element.
-        (piece.source, unsafe { PartView::new(&piece.part, *result, size) })
+        // SAFETY: each piece is given once, and no two have the same element: mappings are disjoint
+        // (`VirtualDataset::new`), and so are the pieces of one.
+        (piece.source, unsafe { PartView::new(&piece.part, result, size) })
     }));
     let helpers = match pieces.len() {
         0 | 1 => 0,

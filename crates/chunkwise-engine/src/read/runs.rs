@@ -305,8 +305,9 @@ impl<'a, 'v> Group<'a, 'v> {
         let address = self.of.address.saturating_add(begin * size);
         timed(Phase::Storage, || self.of.storage.read_at(address, self.buffer))?;
         timed(Phase::Scatter, || {
-            for strip in self.strips.drain(..) {
-                let copied = self.of.copy(self.buffer, &mut strip.without_first(begin));
+            for mut strip in self.strips.drain(..) {
+                strip.read_from(strip.src - begin, strip.src_step);
+                let copied = self.of.copy(self.buffer, &mut strip);
                 debug_assert!(copied.is_some(), "a plan's strips lie within chunk and result");
             }
         });

@@ -55,6 +55,7 @@ impl<'a> SharedResult<'a> {
 ///
 /// # Safety
 /// No other thread may touch the strip's elements of `result` meanwhile.
+#[inline(always)]
 pub unsafe fn copy_strip(
     chunk: &[u8],
     result: &SharedResult<'_>,
@@ -67,15 +68,16 @@ pub unsafe fn copy_strip(
     let src = chunk
         .get(begin..begin.checked_add(usize::try_from(span_src.checked_mul(size64)?).ok()?)?)?;
     let run = usize::try_from(strip.len).ok()? * size;
-    if strip.count == 1 {
+    let neighbours = strip.dst_step == strip.len && !strip.backwards;
+    if strip.count == 1 || (neighbours && strip.src_step == strip.len) {
         // SAFETY: the caller's contract.
-        let dst = unsafe { result.part(strip.dst * size64, run as u64)? };
+        let dst = unsafe { result.part(strip.dst * size64, src.len() as u64)? };
         dst.copy_from_slice(src);
         return Some(());
     }
     let src_step = usize::try_from(strip.src_step).ok()? * size;
     let dst_step = usize::try_from(strip.dst_step).ok()? * size;
-    if dst_step == run && !strip.backwards {
+    if neighbours {
         // Runs that are neighbours in the result: one slice, and elements of a size
         // that the compiler knows where a run is a single one.
         // SAFETY: the caller's contract; without gaps the span is the strip itself.
@@ -157,21 +159,6 @@ impl Spread {
 /// Elements from a strip's first to one past its last.
 fn span(strip: &Strip, step: u64) -> Option<u64> {
     strip.count.checked_sub(1)?.checked_mul(step)?.checked_add(strip.len)
-}
-
-/// Set the elements of a strip to `fill`, one element's bytes.
-///
-/// # Safety
-/// As [`copy_strip`].
-pub unsafe fn fill_strip(result: &SharedResult<'_>, strip: &Strip, fill: &[u8]) -> Option<()> {
-    let size = fill.len() as u64;
-    for i in 0..strip.count {
-        let begin = (strip.dst + i * strip.dst_step) * size;
-        // SAFETY: the caller's contract.
-        let run = unsafe { result.part(begin, strip.len * size)? };
-        fill_run(run, fill);
-    }
-    Some(())
 }
 
 /// Repeat `fill` over `run`, whose length is a multiple of it.

@@ -5,11 +5,11 @@
 //! [`StripView`] of each strip, and this can be cut into smaller ones.  Who has a view may write
 //! to it: `unsafe` stands where the view of a task is made.
 
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 
 use chunkwise_select::{ChunkTask, Part, Strip};
 
-use crate::read::scatter::{SharedResult, copy_strip, fill_strip};
+use crate::read::scatter::{SharedResult, copy_strip, fill_run};
 
 /// A task of a plan, and the elements of the result that it alone may write.
 pub struct TaskView<'a> {
@@ -77,12 +77,17 @@ impl Deref for StripView<'_> {
 
 impl<'a> StripView<'a> {
     /// A strip of a result that is all its own.
-    #[cfg(test)]
+    ///
+    /// # Panics
+    /// When runs of the strip overlap in the result.
+    #[inline(always)]
     pub fn alone(strip: Strip, out: &'a mut [u8], size: usize) -> Self {
+        assert!(strip.count <= 1 || strip.dst_step >= strip.len, "each run has its own elements");
         Self { strip, result: SharedResult::new(out), size: size as u64 }
     }
 
     /// Take the first `count` runs, or all that there are; None where none is left.
+    #[inline(always)]
     pub fn take_runs(&mut self, count: u64) -> Option<Self> {
         let Self { strip, result, size } = *self;
         let count = count.min(strip.count);
@@ -102,39 +107,91 @@ impl<'a> StripView<'a> {
         (len > 0).then_some(Self { strip: Strip { len, ..strip }, result, size })
     }
 
-    /// The same, of a chunk of which the first `elements` are left out.
-    #[must_use]
-    pub fn without_first(mut self, elements: u64) -> Self {
-        self.strip.src -= elements;
-        self
+    /// The elements are those of another chunk, where the first run begins at `src`, and each is so far
+    /// from the one before.
+    #[inline(always)]
+    pub fn read_from(&mut self, src: u64, src_step: u64) {
+        (self.strip.src, self.strip.src_step) = (src, src_step);
     }
 
-    /// The bytes of a single run.
+    /// Call `visit` with strips of bytes: of each of `parts`, the bytes at `place` of each element of the
+    /// result, which come from that byte on of elements of `size` bytes in the chunk.  That is one
+    /// strip of all elements if each run is a single one, otherwise one of each run.
+    #[inline(always)]
+    pub fn for_each_part<P>(
+        &mut self,
+        size: u64,
+        parts: &[P],
+        place: impl Fn(&P) -> (u64, Range<u64>),
+        mut visit: impl FnMut(&P, StripView<'_>) -> Option<()>,
+    ) -> Option<()> {
+        let Strip { src, dst, len, count, src_step, dst_step, backwards } = self.strip;
+        let together = len == 1 && !backwards;
+        let (runs, count) = if together { (1, count) } else { (count, len) };
+        let apart = |step: u64| if together { step } else { 1 };
+        let (src_apart, dst_apart) =
+            (apart(src_step).checked_mul(size)?, apart(dst_step).checked_mul(self.size)?);
+        for run in 0..runs {
+            let number = if backwards { runs - 1 - run } else { run };
+            let src = src.checked_add(run.checked_mul(src_step)?)?.checked_mul(size)?;
+            let dst = dst.checked_add(number.checked_mul(dst_step)?)?.checked_mul(self.size)?;
+            for part in parts {
+                let (from, Range { start, end }) = place(part);
+                if end > self.size {
+                    return None;
+                }
+                let strip = Strip {
+                    src: src.checked_add(from)?,
+                    dst: dst + start,
+                    len: end.checked_sub(start)?,
+                    count,
+                    src_step: src_apart,
+                    dst_step: dst_apart,
+                    backwards: false,
+                };
+                visit(part, StripView { strip, result: self.result, size: 1 })?;
+            }
+        }
+        Some(())
+    }
+
+    /// The bytes, where they are one run of the result.
+    #[inline(always)]
     pub fn run(&mut self) -> Option<&mut [u8]> {
-        if self.strip.count != 1 {
+        let Strip { dst, len, count, dst_step, backwards, .. } = self.strip;
+        if count != 1 && (dst_step != len || backwards) {
             return None;
         }
+        let nbytes = len.checked_mul(count)?.checked_mul(self.size)?;
         // SAFETY: the elements are this view's own, and borrowed with it.
-        unsafe { self.result.part(self.strip.dst * self.size, self.strip.len * self.size) }
-    }
-
-    /// Where the elements are, if they have `size` bytes in the result.
-    pub fn place(&mut self, size: usize) -> Option<(&Strip, &SharedResult<'a>)> {
-        (size as u64 == self.size).then_some((&self.strip, &self.result))
+        unsafe { self.result.part(dst.checked_mul(self.size)?, nbytes) }
     }
 
     /// Copy the elements from `chunk`; None, with nothing or part of them copied, when the strip
     /// reaches beyond either side; a plan's strips never do.
+    #[inline(always)]
     pub fn copy(&mut self, chunk: &[u8]) -> Option<()> {
+        // Strips of bytes are many, and short.
+        if self.size == 1 { self.copy_elements::<1>(chunk) } else { self.copy_elements::<0>(chunk) }
+    }
+
+    /// The same, of elements of `SIZE` bytes; 0 stands for any size.
+    #[inline(never)]
+    fn copy_elements<const SIZE: usize>(&mut self, chunk: &[u8]) -> Option<()> {
+        let size = if SIZE == 0 { self.size as usize } else { SIZE };
         // SAFETY: the elements are this view's own.
-        unsafe { copy_strip(chunk, &self.result, &self.strip, self.size as usize) }
+        unsafe { copy_strip(chunk, &self.result, &self.strip, size) }
     }
 
     /// Set the elements to `fill`, one element's bytes.
     pub fn fill(&mut self, fill: &[u8]) -> Option<()> {
-        let (strip, result) = self.place(fill.len())?;
-        // SAFETY: the elements are this view's own.
-        unsafe { fill_strip(result, strip, fill) }
+        let Self { strip: Strip { dst, len, count, dst_step, .. }, result, size } = *self;
+        for number in 0..count {
+            let begin = (dst + number * dst_step) * size;
+            // SAFETY: the elements are this view's own.
+            fill_run(unsafe { result.part(begin, len * size)? }, fill);
+        }
+        Some(())
     }
 }
 
