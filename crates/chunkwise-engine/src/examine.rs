@@ -395,7 +395,7 @@ impl Work<'_> {
 
     fn origin(&self, position: u64) -> Dims {
         let grid = &self.dataset.grid;
-        grid.chunk_index(position).iter().zip(grid.chunk()).map(|(i, c)| i * c).collect()
+        grid.origin(&grid.chunk_index(position))
     }
 
     fn note(&self, flaw: Flaw) {

@@ -69,11 +69,7 @@ impl<'a> Source<'a> {
 
     /// Fails unless there are this many bytes.
     pub(crate) fn require(&self, place: Place, nbytes: u64) -> Result<(), FormatError> {
-        let end = self.end();
-        match place.address.checked_add(nbytes) {
-            Some(behind) if behind <= end => Ok(()),
-            _ => Err(place.error(Problem::Outside { nbytes, end })),
-        }
+        before(self.end(), place, nbytes)
     }
 
     pub(crate) fn read(&self, place: Place, nbytes: u64) -> Result<Part<'a>, FormatError> {
@@ -136,11 +132,7 @@ impl<'a> Source<'a> {
 
     /// Fails if a node's room goes on beyond the end: libhdf5 reads all of it.
     pub(crate) fn require_room(&self, place: Place, nbytes: u64) -> Result<(), FormatError> {
-        let end = self.stated_end;
-        match place.address.checked_add(nbytes) {
-            Some(behind) if behind <= end => Ok(()),
-            _ => Err(place.error(Problem::Outside { nbytes, end })),
-        }
+        before(self.stated_end, place, nbytes)
     }
 
     /// A structure that has this signature and ends with a checksum, which is taken off.
@@ -249,6 +241,14 @@ impl<'a> Part<'a> {
         };
         let bytes = bytes.ok_or_else(|| self.place.error(Problem::CutOff))?;
         Ok(Self { bytes, place, widths: self.widths })
+    }
+}
+
+/// Fails unless there are this many bytes before `end`.
+fn before(end: u64, place: Place, nbytes: u64) -> Result<(), FormatError> {
+    match place.address.checked_add(nbytes) {
+        Some(behind) if behind <= end => Ok(()),
+        _ => Err(place.error(Problem::Outside { nbytes, end })),
     }
 }
 

@@ -25,8 +25,7 @@ pub struct Extent {
 impl Extent {
     /// The chunk of `grid` at `position`, as far as it lies within the shape.
     pub fn of_chunk(grid: &ChunkGrid, position: u64) -> Self {
-        let index = grid.chunk_index(position);
-        let origin: Dims = index.iter().zip(grid.chunk()).map(|(i, c)| i * c).collect();
+        let origin = grid.origin(&grid.chunk_index(position));
         let room = grid.shape().iter().zip(&origin).map(|(n, at)| n - at);
         let shape = room.zip(grid.chunk()).map(|(room, &len)| room.min(len)).collect();
         Self { origin, shape }

@@ -264,8 +264,7 @@ fn distinct(runs: &[Run]) -> u64 {
 
 /// The first element of a chunk, and one past its last within the dataset, a dimension.
 fn extent(grid: &ChunkGrid, chunk: u64) -> (Dims, Dims) {
-    let begin: Dims =
-        grid.chunk_index(chunk).iter().zip(grid.chunk()).map(|(i, c)| i * c).collect();
+    let begin = grid.origin(&grid.chunk_index(chunk));
     let end = begin.iter().zip(grid.chunk()).zip(grid.shape());
     let end = end.map(|((&b, &c), &n)| b.saturating_add(c).min(n)).collect();
     (begin, end)

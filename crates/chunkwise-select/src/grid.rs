@@ -111,6 +111,11 @@ impl ChunkGrid {
         index
     }
 
+    /// The first element of the chunk at `chunk_index`.
+    pub fn origin(&self, chunk_index: &[u64]) -> Dims {
+        chunk_index.iter().zip(&self.chunk).map(|(i, c)| i * c).collect()
+    }
+
     /// Whether the chunk at `chunk_index` reaches beyond the dataset's edge.
     pub fn is_partial(&self, chunk_index: &[u64]) -> bool {
         (0..self.rank()).any(|d| (chunk_index[d] + 1) * self.chunk[d] > self.shape[d])
@@ -183,8 +188,7 @@ mod tests {
         for linear in 0..grid.len() {
             let index = grid.chunk_index(linear);
             assert_eq!(grid.linear_index(&index), Some(linear));
-            let origin: Dims = index.iter().zip(grid.chunk()).map(|(i, c)| i * c).collect();
-            assert_eq!(grid.linear_index_of_origin(&origin), Some(linear));
+            assert_eq!(grid.linear_index_of_origin(&grid.origin(&index)), Some(linear));
         }
         assert_eq!(grid.linear_index(&[3, 0, 0]), None);
         assert_eq!(grid.linear_index_of_origin(&[1, 0, 0]), None);

@@ -24,6 +24,16 @@ enum Kind<'a> {
     Product(ProductPlan<'a>),
 }
 
+macro_rules! of_each_kind {
+    ($kind:ident, $this:ident, $one:ident => $what:expr) => {
+        match &$this.0 {
+            $kind::Hyperslab($one) => $what,
+            $kind::Union($one) => $what,
+            $kind::Product($one) => $what,
+        }
+    };
+}
+
 impl<'a> Plan<'a> {
     /// Plan the reading of `selection` from a dataset cut by `grid`.
     ///
@@ -43,11 +53,7 @@ impl<'a> Plan<'a> {
 
     /// Number of chunks touched.
     pub fn len(&self) -> u64 {
-        match &self.0 {
-            Kind::Hyperslab(plan) => plan.len(),
-            Kind::Union(plan) => plan.len(),
-            Kind::Product(plan) => plan.len(),
-        }
+        of_each_kind!(Kind, self, plan => plan.len())
     }
 
     /// Whether nothing is selected.
@@ -66,11 +72,7 @@ impl<'a> Plan<'a> {
 
     /// Elements wanted of the chunk at `chunk_index`; 0 when the plan does not touch it.
     pub fn selected_of(&self, chunk_index: &[u64]) -> u64 {
-        match &self.0 {
-            Kind::Hyperslab(plan) => plan.selected_of(chunk_index),
-            Kind::Union(plan) => plan.selected_of(chunk_index),
-            Kind::Product(plan) => plan.selected_of(chunk_index),
-        }
+        of_each_kind!(Kind, self, plan => plan.selected_of(chunk_index))
     }
 
     /// All tasks, in order.
@@ -80,11 +82,7 @@ impl<'a> Plan<'a> {
 
     /// The plan in figures, without walking it.
     pub fn summary(&self) -> Summary {
-        match &self.0 {
-            Kind::Hyperslab(plan) => plan.summary(),
-            Kind::Union(plan) => plan.summary(),
-            Kind::Product(plan) => plan.summary(),
-        }
+        of_each_kind!(Kind, self, plan => plan.summary())
     }
 }
 
@@ -102,49 +100,29 @@ enum KindOfTask<'p> {
 impl ChunkTask<'_> {
     /// Grid coordinates of the chunk.
     pub fn chunk_index(&self) -> Dims {
-        match &self.0 {
-            KindOfTask::Hyperslab(task) => task.chunk_index(),
-            KindOfTask::Union(task) => task.chunk_index(),
-            KindOfTask::Product(task) => task.chunk_index(),
-        }
+        of_each_kind!(KindOfTask, self, task => task.chunk_index())
     }
 
     /// Position of the chunk in row-major order of the grid.
     pub fn linear_index(&self) -> u64 {
-        match &self.0 {
-            KindOfTask::Hyperslab(task) => task.linear_index(),
-            KindOfTask::Union(task) => task.linear_index(),
-            KindOfTask::Product(task) => task.linear_index(),
-        }
+        of_each_kind!(KindOfTask, self, task => task.linear_index())
     }
 
     /// Number of elements wanted from this chunk; one that is wanted several times counts
     /// each time.
     pub fn selected_elements(&self) -> u64 {
-        match &self.0 {
-            KindOfTask::Hyperslab(task) => task.selected_elements(),
-            KindOfTask::Union(task) => task.selected_elements(),
-            KindOfTask::Product(task) => task.selected_elements(),
-        }
+        of_each_kind!(KindOfTask, self, task => task.selected_elements())
     }
 
     /// Whether every element of the chunk that lies within the dataset is wanted.
     pub fn takes_all(&self) -> bool {
-        match &self.0 {
-            KindOfTask::Hyperslab(task) => task.takes_all(),
-            KindOfTask::Union(task) => task.takes_all(),
-            KindOfTask::Product(task) => task.takes_all(),
-        }
+        of_each_kind!(KindOfTask, self, task => task.takes_all())
     }
 
     /// When the whole chunk, edges included, lands in the result as one run: where it
     /// begins there, in elements.  Such a chunk can be decoded in place.
     pub fn lands_whole_at(&self) -> Option<u64> {
-        match &self.0 {
-            KindOfTask::Hyperslab(task) => task.lands_whole_at(),
-            KindOfTask::Union(task) => task.lands_whole_at(),
-            KindOfTask::Product(task) => task.lands_whole_at(),
-        }
+        of_each_kind!(KindOfTask, self, task => task.lands_whole_at())
     }
 
     /// When its strips in order are so many and so short that finding out about each costs more
@@ -160,11 +138,7 @@ impl ChunkTask<'_> {
     /// Call `visit` with each strip to copy; all strips of a plan together cover each element
     /// of the result exactly once.
     pub fn for_each_strip(&self, visit: impl FnMut(Strip)) {
-        match &self.0 {
-            KindOfTask::Hyperslab(task) => task.for_each_strip(visit),
-            KindOfTask::Union(task) => task.for_each_strip(visit),
-            KindOfTask::Product(task) => task.for_each_strip(visit),
-        }
+        of_each_kind!(KindOfTask, self, task => task.for_each_strip(visit))
     }
 
     /// As [`for_each_strip`](Self::for_each_strip), each strip beginning in the chunk

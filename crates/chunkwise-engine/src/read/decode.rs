@@ -216,9 +216,8 @@ impl Dataset {
     }
 
     fn place(&self, chunk: &StoredChunk) -> ChunkPlace {
-        let origin = chunk.chunk_index.iter().zip(self.grid.chunk()).map(|(i, c)| i * c);
         ChunkPlace {
-            chunk_origin: origin.collect(),
+            chunk_origin: self.grid.origin(&chunk.chunk_index),
             address: chunk.record.address,
             stored_nbytes: chunk.record.stored_nbytes,
         }

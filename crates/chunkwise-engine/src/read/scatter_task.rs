@@ -65,8 +65,7 @@ impl Reading<'_> {
     }
 
     fn list_lost(&self, chunk_index: &[u64], lost: &Mutex<Vec<LostChunk>>, error: ReadError) {
-        let origin = chunk_index.iter().zip(self.dataset.grid.chunk());
-        let chunk_origin = origin.map(|(index, len)| index * len).collect();
+        let chunk_origin = self.dataset.grid.origin(chunk_index);
         lost.lock().unwrap_or_else(PoisonError::into_inner).push(LostChunk { chunk_origin, error });
     }
 

@@ -56,7 +56,7 @@ impl ChunkMaker<'_> {
         (buffers, helpers): (&mut Buffers, usize),
         out: &mut EncodedChunk,
     ) -> Result<(), WriteError> {
-        out.chunk_origin = self.origin(job);
+        out.chunk_origin = self.grid.origin(&job.chunk_index);
         let unfiltered =
             self.info.unfiltered_partial_chunks && self.grid.is_partial(&job.chunk_index);
         let encoding = if unfiltered { &Encoding::default() } else { encoding };
@@ -70,7 +70,10 @@ impl ChunkMaker<'_> {
             return Ok(());
         }
         let raw = elsewhere.unwrap_or(&buffers.raw);
-        let failed = |source| WriteError::Encode { chunk_origin: self.origin(job), source };
+        let failed = |source| WriteError::Encode {
+            chunk_origin: self.grid.origin(&job.chunk_index),
+            source,
+        };
         let scratch = &mut buffers.encoding;
         let by_blocks = encode_by_blocks(encoding, raw, scratch, helpers, &mut out.bytes);
         if let Some(mask) = by_blocks.map_err(failed)? {
@@ -138,7 +141,7 @@ impl ChunkMaker<'_> {
                 });
                 if is_needed {
                     return Err(WriteError::Short {
-                        chunk_origin: self.origin(job),
+                        chunk_origin: self.grid.origin(&job.chunk_index),
                         lacking: Box::new(lacking),
                     });
                 }
@@ -167,7 +170,10 @@ impl ChunkMaker<'_> {
         let partial = self.info.unfiltered_partial_chunks && self.grid.is_partial(&job.chunk_index);
         let mask = if partial { u32::MAX } else { mask };
         let decoded = self.info.pipeline.decode_in_steps(bytes, mask, scratch, out, |_| ());
-        decoded.map_err(|source| WriteError::Decode { chunk_origin: self.origin(job), source })
+        decoded.map_err(|source| WriteError::Decode {
+            chunk_origin: self.grid.origin(&job.chunk_index),
+            source,
+        })
     }
 
     /// Set `len` elements from `begin` on to the fill value.
@@ -178,9 +184,5 @@ impl ChunkMaker<'_> {
             Some(fill) => fill_run(run, fill),
             None => run.fill(0),
         }
-    }
-
-    fn origin(&self, job: &ChunkJob) -> Dims {
-        job.chunk_index.iter().zip(self.grid.chunk()).map(|(i, c)| i * c).collect()
     }
 }

@@ -123,7 +123,7 @@ impl DatasetWriter {
                 dirty.is_some_and(|chunk| chunk.covered.elements() < within.iter().product());
             let mut stored = None;
             if missing {
-                let (mut bytes, chunk_origin) = (Vec::new(), self.origin(&job.chunk_index));
+                let (mut bytes, chunk_origin) = (Vec::new(), self.grid.origin(&job.chunk_index));
                 let read = timed(Phase::Storage, || self.store.stored(&chunk_origin, &mut bytes));
                 match read {
                     Ok(mask) => stored = mask.map(|mask| (bytes, mask)),
@@ -164,10 +164,6 @@ impl DatasetWriter {
             self.dirty.remove(&job.chunk_index, budget);
         }
         if done? { Ok(()) } else { Err(WriteError::Cancelled) }
-    }
-
-    pub(super) fn origin(&self, chunk_index: &[u64]) -> Dims {
-        chunk_index.iter().zip(self.grid.chunk()).map(|(i, c)| i * c).collect()
     }
 
     fn maker<'a>(&'a self, data: Option<CallersData<'a>>) -> ChunkMaker<'a> {

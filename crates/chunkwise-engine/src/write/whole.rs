@@ -152,8 +152,11 @@ impl WholeChunks {
 
     /// Whether a chunk that the selection touches lies in the part of it that is whole.
     fn lies_within(&self, chunk_index: &Dims, part: &Bounds) -> bool {
-        let origins = chunk_index.iter().zip(self.grid.chunk()).map(|(i, len)| i * len);
-        origins.zip(part).all(|(origin, bounds)| bounds.contains(&origin))
+        self.grid
+            .origin(chunk_index)
+            .into_iter()
+            .zip(part)
+            .all(|(origin, bounds)| bounds.contains(&origin))
     }
 }
 

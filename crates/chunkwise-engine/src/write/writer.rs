@@ -236,7 +236,7 @@ impl DatasetWriter {
         }
         let indices: Vec<Dims> = tasks.map(|number| plan.task(number).chunk_index()).collect();
         let unknown = indices.iter().filter(|at| self.dirty.is_stored(at).is_none());
-        let origins: Vec<Dims> = unknown.map(|at| self.origin(at)).collect();
+        let origins: Vec<Dims> = unknown.map(|at| self.grid.origin(at)).collect();
         let stored = if origins.is_empty() { Vec::new() } else { self.store.are_stored(&origins) };
         let mut stored = stored.into_iter();
         let known = |at: &Dims| self.dirty.is_stored(at).or_else(|| stored.next());
