@@ -38,6 +38,21 @@ def test_what_is_named_is_there_and_what_is_planned_is_not() -> None:
             assert not (ROOT / path).exists(), f"{path} is there: say so in '{question}'"
 
 
+def test_each_source_file_that_the_page_names_by_its_path_is_there() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    named = {path for path in PATH.findall(text) if path.endswith((".py", ".rs", ".toml", ".sh"))}
+    # A path may begin with a room, or with a crate's name.
+    roots = [ROOT, *(ROOT / "python" / one for one in ("", "chunkwise", "chunkwise_lab"))]
+
+    def is_there(path: str) -> bool:
+        crate, _, rest = path.partition("/")
+        places = [root / path for root in roots]
+        return any(map(Path.is_file, [*places, ROOT / f"crates/chunkwise-{crate}/src" / rest]))
+
+    assert len(named) > 50
+    assert {path for path in named if not is_there(path)} == set()
+
+
 def test_paths_are_told_from_plans() -> None:
     answer = "a `Storage` in `a/b/`; its front door is planned: `c/d/`; until then `docs/e.md`"
     assert paths(answer) == (["a/b/", "docs/e.md"], ["c/d/"])
