@@ -47,11 +47,19 @@ def test_it_is_right(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert outcome.is_right, outcome
 
 
+def test_what_is_slower_is_so_beyond_the_noise() -> None:
+    before = [1.0, 1.02, 0.99, 1.01, 1.0]
+    assert Cost(before, [1.2 * each for each in before]).is_slower
+    # The shortest is longer by a tenth, but repeats differ by more.
+    assert not Cost([1.0, 1.3, 1.1, 1.5, 1.2], [1.1, 1.4, 1.2, 1.6, 1.3]).is_slower
+    assert not Cost([each / 1e4 for each in before], [each / 5e3 for each in before]).is_slower
+
+
 def test_what_is_right_and_what_is_harmful(tmp_path: Path) -> None:
     wanted = Complaint("a/b#1", "rows", (10, 10), ("row",), frozenset({"small-chunks"}))
     missed = Outcome(wanted, (1, 1))
     found = replace(missed, found=["small-chunks"], followed="chunks 10x10", nbytes=(100, 100))
-    faster, slower = Cost(2.0, 1.0), Cost(1.0, 2.0)
+    faster, slower = Cost([2.0] * 5, [1.0] * 5), Cost([1.0] * 5, [2.0] * 5)
     assert not missed.is_right
     assert not found.is_right  # Nothing is gained.
     assert replace(found, costs={"h5py": [faster]}).is_right

@@ -23,7 +23,7 @@ from chunkwise_lab.peers import programs, results, schedule, table
 from chunkwise_lab.peers.boxes import random_boxes, runs
 from chunkwise_lab.peers.comparisons import GROUPS, _filled
 from chunkwise_lab.peers.files import Data, Store
-from chunkwise_lab.peers.spec import Comparison, Goal, Reader
+from chunkwise_lab.peers.spec import Comparison, Goal, Reader, Unit
 from chunkwise_lab.peers.task import EVERYTHING, CannotReadError
 from chunkwise_lab.peers.worker import answer
 from tests.support.versions import needs_chunk_iter
@@ -153,9 +153,11 @@ def test_all_of_it_in_workers(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert program.main(["--small", "--folder", str(tmp_path), "--only", "none"]) == 2
 
 
-def judged(values: dict[str, list[float]], target: Goal, limit: str = "") -> str:
+def judged(
+    values: dict[str, list[float]], target: Goal, limit: str = "", unit: Unit = "seconds"
+) -> str:
     readers = tuple(Reader(name, "", limit=name == limit) for name in values)
-    comparison = Comparison("c", "g", "t", readers, (target,))
+    comparison = Comparison("c", "g", "t", readers, (target,), unit)
     samples = tuple(schedule.Samples(reader, values[reader.name]) for reader in readers)
     return str(results.judged(results.Result(comparison, samples), target)["word"])
 
@@ -197,9 +199,17 @@ def test_others_at_work_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_figure_of_its_own_has_a_most() -> None:
-    assert judged({"chunkwise": [2.0, 2.2]}, Goal(3.0)) == "reached"
+    assert judged({"chunkwise": [2.0, 2.2, 2.1]}, Goal(3.0)) == "reached"
+    # The median is beyond the target, and not all of the interval; or nobody knows one.
+    assert judged({"chunkwise": [2.9, 2.8, 3.0]}, Goal(3.0)) == "cannot tell"
+    assert judged({"chunkwise": [2.0, 2.2]}, Goal(3.0)) == "cannot tell"
+    assert judged({"chunkwise": [0.8]}, Goal(3.0)) == "reached"
     assert judged({"chunkwise": [2.0, 5.0, 6.0]}, Goal(3.0)) == "cannot tell"
-    assert judged({"chunkwise": [4.0, 5.0]}, Goal(3.0)) == "not reached"
+    assert judged({"chunkwise": [4.0, 5.0, 4.5]}, Goal(3.0)) == "not reached"
+    # What is counted needs no repeats.
+    assert judged({"chunkwise": [3.0]}, Goal(3.0), unit="bytes") == "reached"
+    assert judged({"chunkwise": [0.0]}, Goal(3.0), unit="rounds") == "reached"
+    assert judged({"chunkwise": [4.0]}, Goal(3.0), unit="rounds") == "not reached"
 
 
 def test_other_bytes_are_named() -> None:

@@ -73,7 +73,7 @@ def test_no_usual_read_is_slower_by_the_model() -> None:
 
 
 def test_reads_that_became_slower_are_named() -> None:
-    slow, fast = Cost(1.0, 2.0), Cost(2.0, 1.0)
+    slow, fast = Cost([1.0] * 5, [2.0] * 5), Cost([2.0] * 5, [1.0] * 5)
     read = usual_reads.Read(3, "maps", "maps", ((1, 9), (3, 3)), {"here": 1.0}, {})
     reads = (read, replace(read, measured={"h5py": fast, "chunkwise": slow}))
     found = usual_reads.UsualResults(Counter(maps=2), Counter(maps=2), reads)

@@ -127,6 +127,15 @@ def verdict(
     return Verdict(word, ratio, low, high, repeats, math.exp(best))
 
 
+def within(values: Sequence[float], most: float) -> bool | None:
+    """Return whether a figure is at most so much; None if its repeats allow either."""
+    ratio = most / statistics.median(values)
+    if len(values) < FEWEST:
+        return Verdict("cannot tell", ratio).reaches(1)
+    half = math.exp(_half_width(_spread(values), len(values)))
+    return Verdict("cannot tell", ratio, ratio / half, ratio * half).reaches(1)
+
+
 def worked(total_s: float, cpu_s: float | None) -> float:
     """Return a repeat's seconds without those in which the process had no processor."""
     # For reads from memory, which wait for nothing but a processor that others have: what is left
@@ -153,29 +162,29 @@ def _beyond(low: float, high: float, best: float, limit: float) -> Word:
     return "cannot tell"
 
 
-def _spread(base: Sequence[float], other: Sequence[float]) -> float:
-    """Return the standard deviation of a repeat's logarithm, of both sides together."""
+def _spread(*sides: Sequence[float]) -> float:
+    """Return the standard deviation of a repeat's logarithm, of all sides together."""
     deviations = sorted(
-        abs(math.log(time / statistics.median(side))) for side in (base, other) for time in side
+        abs(math.log(time / statistics.median(side))) for side in sides for time in side
     )
     # The median of an odd number of repeats is one of them: its 0 says nothing.
-    informative = deviations[len(base) % 2 + len(other) % 2 :]
+    informative = deviations[sum(len(side) % 2 for side in sides) :]
     limit = CAP * max(statistics.median(informative), MEDIAN_DEVIATION * USUAL_SPREAD)
     squares = math.fsum(min(deviation, limit) ** 2 for deviation in deviations)
-    freedom = _freedom(len(base), len(other))
+    freedom = _freedom(*map(len, sides))
     return math.sqrt((USUAL_WEIGHT * USUAL_SPREAD**2 + squares) / freedom)
 
 
-def _freedom(first: int, second: int) -> int:
-    return USUAL_WEIGHT + first + second - 2
+def _freedom(*repeats: int) -> int:
+    return USUAL_WEIGHT + sum(repeats) - len(repeats)
 
 
-def _half_width(spread: float, first: int, second: int) -> float:
-    """Return half of the interval for the logarithm of the ratio."""
+def _half_width(spread: float, *repeats: int) -> float:
+    """Return half of the interval for the logarithm of the ratio, or of the one side."""
     # Student's t from the normal quantile, right to 0.1 percent from 8 degrees of freedom on.
-    n, z = _freedom(first, second), _Z
+    n, z = _freedom(*repeats), _Z
     t = z + (z**3 + z) / (4 * n) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
-    return t * spread * MEDIAN_PENALTY * math.sqrt(1 / first + 1 / second)
+    return t * spread * MEDIAN_PENALTY * math.sqrt(math.fsum(1 / each for each in repeats))
 
 
 def _deciding(room: float, spread: float, fewest: int) -> int | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from chunkwise._native import thread_count
-from chunkwise.measure.verdict import spread, verdict
+from chunkwise.measure.verdict import spread, verdict, within
 from chunkwise.trials import environment
 from chunkwise_lab.peers import peers
 from chunkwise_lab.peers.schedule import Samples
@@ -95,20 +95,18 @@ def judged(result: Result, target: Goal) -> dict[str, Any]:
     theirs = ours if target.against is None else result.of(target.against)
     if not ours.values or not theirs.values:
         return details
+    counted = result.comparison.unit in COUNTED
     if target.against is None:
-        found = spread(ours.values)
-        word = _word(found.median <= target.value, found.lowest <= target.value)
-        if best is not None and best > target.value and found.median * AT_LIMIT <= best:
+        median = spread(ours.values).median
+        word = _word(median <= target.value if counted else within(ours.values, target.value))
+        if best is not None and best > target.value and median * AT_LIMIT <= best:
             word = "at the limit"
-        return details | {"measured": found.median, "limit": best, "word": word}
+        return details | {"measured": median, "limit": best, "word": word}
     ratio = verdict(ours.values, theirs.values)
     allowed = None
     if best is not None and not theirs.reader.limit:
         allowed = spread(theirs.values).median / best
-    reached = ratio.reaches(target.value)
-    if result.comparison.unit in COUNTED:
-        reached = ratio.ratio >= target.value
-    word = _word(reached is True, reached is not False)
+    word = _word(ratio.ratio >= target.value if counted else ratio.reaches(target.value))
     beyond = allowed is not None and allowed < target.value
     if word != "reached" and beyond and allowed is not None and ratio.ratio >= allowed * AT_LIMIT:
         word = "at the limit"
@@ -116,10 +114,10 @@ def judged(result: Result, target: Goal) -> dict[str, Any]:
     return details | measured | {"limit": allowed, "word": word}
 
 
-def _word(reached: bool, possible: bool) -> Word:
-    if reached:
-        return "reached"
-    return "cannot tell" if possible else "not reached"
+def _word(reached: bool | None) -> Word:
+    if reached is None:
+        return "cannot tell"
+    return "reached" if reached else "not reached"
 
 
 def to_json(results: Sequence[Result]) -> dict[str, Any]:

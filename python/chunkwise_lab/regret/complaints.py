@@ -122,7 +122,8 @@ class Outcome:
     @property
     def gains(self) -> bool:
         """Whether what was changed makes a read faster for some reader, or the file smaller."""
-        faster = any(cost.times >= GAIN for costs in self.costs.values() for cost in costs)
+        costs = [cost for costs in self.costs.values() for cost in costs]
+        faster = any(cost.judged(GAIN).word == "faster" for cost in costs)
         return faster or self.nbytes[0] >= GAIN * self.nbytes[1]
 
     @property

@@ -1,7 +1,6 @@
 """How much processor time do the same reads take of a file before and after a change?
 
-In turns, opened anew each time; the shortest time counts: other programs only add to it.  A file
-that seems slower by a twentieth counts as slower.
+In turns, opened anew each time; the repeats of both sides are judged as those of bench are.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,8 +16,10 @@ import h5py
 
 import chunkwise
 from chunkwise.measure.process import Ended, finished
+from chunkwise.measure.verdict import Verdict, verdict
 from chunkwise.patterns import Access
 from chunkwise.trials.unions import Index, index_of
+from chunkwise_lab.turns import in_turns
 
 # At most this many reads, and so much processor time for those of one file.
 _MOST_READS: Final = 2000
@@ -25,28 +27,32 @@ _MOST_READS: Final = 2000
 NOTHING_S: Final = 1e-3
 # Read at less than this share of its former speed, a file is slower.
 SLOWER: Final = 0.95
-# A ratio that says slower is measured again, so often.
-_AGAIN: Final = 4
+_REPEATS: Final = 5
 
 Open = Callable[[Path], Any]
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What reads took before and after, in seconds of processor time."""
+    """What repeats of the same reads took before and after, in seconds of processor time."""
 
-    before_s: float
-    after_s: float
+    before_s: Sequence[float]
+    after_s: Sequence[float]
 
     @property
     def times(self) -> float:
-        """How many times as fast they are after."""
-        return self.before_s / self.after_s
+        """How many times as fast they are after, by the shortest: others only add to a time."""
+        return min(self.before_s) / min(self.after_s)
 
     @property
     def is_slower(self) -> bool:
         """Whether they became slower by more than repeats differ by."""
-        return self.times < SLOWER and self.after_s - self.before_s > NOTHING_S
+        added_s = min(self.after_s) - min(self.before_s)
+        return added_s > NOTHING_S and self.judged(1 / SLOWER).word == "slower"
+
+    def judged(self, threshold: float) -> Verdict:
+        """Say whether they became slower or faster."""
+        return verdict(self.before_s, self.after_s, threshold)
 
 
 def by_h5py(**cache: Any) -> Open:
@@ -80,18 +86,15 @@ def compare(
     reads: Sequence[Index],
     *,
     most_s: float = 0.1,
-    repeats: int = 3,
 ) -> Cost:
     """Time as many of the reads as `most_s` allows before, in both files."""
-    first, number = _seconds(before, dataset, reads, most_s)
-    reads = reads[:number]
-    best = [first, float("inf")]
-    for turn in range(repeats + _AGAIN):
-        if turn >= repeats and not Cost(*best).is_slower:
-            break
-        for side, place in enumerate((before, after)):
-            best[side] = min(best[side], _seconds(place, dataset, reads)[0])
-    return Cost(*best)
+    _, number = _seconds(before, dataset, reads, most_s)
+    works = {
+        side: partial(_seconds, place, dataset, reads[:number])
+        for side, place in (("before", before), ("after", after))
+    }
+    found = in_turns(works, _REPEATS)
+    return Cost(*([seconds for seconds, _ in found[side]] for side in works))
 
 
 def _seconds(
