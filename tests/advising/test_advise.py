@@ -263,7 +263,7 @@ def test_the_command_prints_80_columns_and_lines_to_paste(daily: Path) -> None:
     assert "chunkwise repack --chunk /t2m:" in said
     assert "weight 3" in said
     assert "not proved" in said
-    more = run(*words, "--budget", "0.5", "--for", "libhdf5-1.10", "--tool", "all").stdout
+    more = run(*words, "--budget", "0.5", "--for", "libhdf5-1.10", "--tool", "ALL").stdout
     for line in ("ds.to_netcdf(", "H5Pset_chunk(", "h5pset_chunk_f(", "file.createVariable("):
         assert line in more
 

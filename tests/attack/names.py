@@ -136,7 +136,7 @@ def attempt(seed: int, folder: Path) -> None:
     full = os.fsdecode(dataset)
     short = ("--budget", "3", "--repeat", "1", "--reader", "h5py,chunkwise", "--access", "row")
     commands: list[tuple[tuple[str, ...], tuple[int, ...]]] = [
-        (("inspect", file, "--all", "--fixes", "all"), (0,)),
+        (("inspect", file, "--all", "--tool", "all"), (0,)),
         (("inspect", file, full), (0,)),
         (("inspect", file, "--fail-on", "note"), (0, 1)),
         (("inspect", file, "--json"), (0,)),

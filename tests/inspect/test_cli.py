@@ -102,10 +102,10 @@ def test_options_reach_their_room(folder: Path, calls: list[dict[str, Any]]) -> 
     assert [call["sample"] for call in calls] == [True, False, True] + [False] * 3 + [True] * 3
     assert calls[0]["readers"] is None
     assert [reader.name for reader in calls[2]["readers"]] == ["netcdf-c", "libhdf5-2"]
-    assert "Fix (nccopy):" in run("wrong.nc", "--fixes", "NCCOPY")
+    assert "Fix (nccopy):" in run("wrong.nc", "--tool", "NCCOPY")
 
 
-@pytest.mark.parametrize("arguments", [(".", "--fixes", "h5py"), (".", "--all")])
+@pytest.mark.parametrize("arguments", [(".", "--tool", "h5py"), (".", "--all")])
 def test_options_without_effect_are_refused(
     folder: Path, calls: list[dict[str, Any]], arguments: tuple[str, ...]
 ) -> None:

@@ -248,7 +248,7 @@ def test_which_lines_are_shown(
     text = shown(facts, single=single, tool=tool)
     assert re.findall(r"^  ((?:Fix|When writing) \(.*)", text, re.MULTILINE) == labels
     if fixes is WRITING_TOO:
-        assert ("add --fixes all" in text) == (single and tool is None)
+        assert ("add --tool all" in text) == (single and tool is None)
 
 
 def test_lines_to_paste_are_whole() -> None:

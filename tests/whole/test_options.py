@@ -90,6 +90,8 @@ def test_former_spellings_say_the_new_one(source: Path, tmp_path: Path) -> None:
         result = run("run", "--env", former, "3MiB")
         assert f"{former} is now --keep" in result.stderr
         assert "CHUNKWISE_CACHE_NBYTES=3145728" in result.stdout
+    result = run("inspect", source, "t", "--fixes", "NetCDF4", "--no-sample")
+    assert "--fixes is now --tool" in result.stderr
     for words in (("view", source, "--save", "x.txt"), ("inspect", source, "--html", "x.txt")):
         refused = CliRunner().invoke(cli, [str(word) for word in words])
         assert f"{words[2]} is now --output" in refused.stderr
@@ -127,6 +129,7 @@ def test_each_option_has_one_meaning_in_all_commands() -> None:
     assert spelled["--cache"] == {"bench", "view"}
     assert spelled["--memory"] == {"repack", "fix"}
     assert spelled["--keep"] == {"run"}
+    assert spelled["--tool"] == {"inspect", "advise"}
     assert spelled["--for"] >= {"inspect", "advise", "fix", "repack"}
 
 

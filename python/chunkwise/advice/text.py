@@ -136,7 +136,7 @@ def _lines(advice: Advice, console: Console, tools: Sequence[str]) -> None:
             _fix(console, fix)
     others = sorted({fix.tool for fix in advice.fixes} - {fix.tool for fix in wanted})
     if others:
-        say(console, f"Also for {', '.join(others)}: --tool NAME, or --tool all.")
+        say(console, f"Also for {', '.join(others)}: --tool TOOL, or --tool all.")
     if advice.cache is not None:
         console.print()
         say(console, f"If the file cannot be changed: {advice.cache.reason}")

@@ -9,7 +9,7 @@ import click
 from chunkwise.cli.echo import echo_json
 from chunkwise.cli.progress import following
 from chunkwise.cli.terminal import for_results
-from chunkwise.cli.values import DURATION, followed, for_option, trace_option
+from chunkwise.cli.values import DURATION, followed, for_option, tool_option, trace_option
 from chunkwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ Examples:
   chunkwise advise --shape 8760x721x1440 --type f4 --like sample.nc \\
       --access map=1x721x1440 --access series=8760x1x1
 """
-TOOLS = ("chunkwise", "h5repack", "nccopy", "h5py", "netCDF4", "xarray", "C", "Fortran", "all")
 
 
 @click.command(epilog=EXAMPLES)
@@ -62,13 +61,7 @@ TOOLS = ("chunkwise", "h5repack", "nccopy", "h5py", "netCDF4", "xarray", "C", "F
 @click.option(
     "--calibrate", is_flag=True, help="Measure this machine again, even if it was measured."
 )
-@click.option(
-    "--tool",
-    "tools",
-    multiple=True,
-    type=click.Choice(TOOLS),
-    help="Print the lines for this tool. May be repeated.  [default: commands that copy]",
-)
+@tool_option("Print the lines for this tool. May be repeated.  [default: commands that copy]")
 @click.option("--shape", metavar="SHAPE", help="Before there is a file: its shape.")
 @click.option("--type", "dtype", metavar="TYPE", help="Its type, as NumPy writes it: f4, >i2.")
 @click.option("--like", metavar="FILE[:DATASET]", help="A file with similar data.")

@@ -10,7 +10,14 @@ import click
 
 from chunkwise.cli.echo import echo
 from chunkwise.cli.terminal import for_messages, for_results
-from chunkwise.cli.values import Renamed, followed, for_option, latency_option, trace_option
+from chunkwise.cli.values import (
+    Renamed,
+    followed,
+    for_option,
+    latency_option,
+    tool_option,
+    trace_option,
+)
 from chunkwise.errors import UsageError
 from chunkwise.model.readers import reader
 from chunkwise.names import is_url, printable
@@ -18,13 +25,11 @@ from chunkwise.names import is_url, printable
 if TYPE_CHECKING:
     from chunkwise.inspection.finding import Severity
 
-_TOOLS = ("h5py", "netCDF4", "C", "Fortran", "h5repack", "nccopy", "chunkwise", "all")
-
 EXAMPLES = """\b
 Examples:
   chunkwise inspect model.nc                    what is wrong, then a tree
   chunkwise inspect model.nc temperature        one dataset, a fact a line
-  chunkwise inspect model.nc --fixes nccopy     how to repair it with nccopy
+  chunkwise inspect model.nc --tool nccopy      how to repair it with nccopy
   chunkwise inspect model.nc --access line:0    for those reads
   chunkwise inspect model.nc -o model.html      a page with drawings
   chunkwise inspect https://host/a.nc --latency 50ms    far away, with its requests
@@ -81,12 +86,11 @@ Exit code:
     "remedies are for that.  [default: the reads that each dataset is evidently made for]",
 )
 @trace_option
-@click.option(
-    "--fixes",
-    "tool",
-    type=click.Choice(_TOOLS, case_sensitive=False),
-    help="Whose lines to show as remedy.  [default: each finding's first; with DATASET, all but "
-    "those for writing]",
+@tool_option(
+    "Print the lines for this tool.  [default: each finding's first; with DATASET, all but those "
+    "for writing]",
+    multiple=False,
+    former="--fixes",
 )
 @click.option(
     "--sample/--no-sample",
@@ -154,7 +158,7 @@ def command(
     one = one_file(arguments)
     if one is None:
         if tool is not None or everything or trace is not None or page is not None:
-            raise UsageError("--fixes, --all, --trace and -o are for one file; name it alone")
+            raise UsageError("--tool, --all, --trace and -o are for one file; name it alone")
         inspect_one = partial(
             inspect, access=access, readers=known, sample=bool(sample), latency_s=latency_s
         )

@@ -12,6 +12,7 @@ from chunkwise.cli.echo import echo
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_count, parse_duration, parse_size
 from chunkwise.model.readability import PROGRAM_NAMES, program
+from chunkwise.remedy.fix import TOOLS
 
 Command: TypeAlias = Callable[..., Any]
 
@@ -120,6 +121,21 @@ def for_option(
         metavar="PROGRAM",
         multiple=multiple,
         help=f"{about}{repeated}: {', '.join(name for name in PROGRAM_NAMES if name != but)}.",
+    )
+
+
+def tool_option(
+    about: str, *, multiple: bool = True, former: str = ""
+) -> Callable[[Command], Command]:
+    """The option that names the tools in whose words remedies are printed."""
+    return click.option(
+        "--tool",
+        "tools" if multiple else "tool",
+        cls=Renamed,
+        former=former,
+        multiple=multiple,
+        type=click.Choice(TOOLS, case_sensitive=False),
+        help=about,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal, get_args
 
 from chunkwise.model.layout import FileLayout
 
@@ -19,6 +19,8 @@ Tool = Literal[
     "shell",
     "chunkwise",
 ]
+# Those by whose name lines are asked for.
+TOOLS: Final = (*(name for name in get_args(Tool) if name not in ("h5clear", "shell")), "all")
 
 
 @dataclass(frozen=True, slots=True)

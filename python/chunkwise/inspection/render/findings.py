@@ -95,7 +95,7 @@ def _print_group(
         if reading is not None:
             _print_fix(reading, console, " (without a copy)")
     if tool == PRESENT and len(fixes) < len(worst.fixes):
-        print_wrapped("  Lines for the program that writes it: add --fixes all", console, "dim")
+        print_wrapped("  Lines for the program that writes it: add --tool all", console, "dim")
 
 
 def _reads(fix: Fix) -> bool:
