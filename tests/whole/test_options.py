@@ -90,6 +90,8 @@ def test_former_spellings_say_the_new_one(source: Path, tmp_path: Path) -> None:
         result = run("run", "--env", former, "3MiB")
         assert f"{former} is now --keep" in result.stderr
         assert "CHUNKWISE_CACHE_NBYTES=3145728" in result.stdout
+    result = run("bench", source, "t", "--access", "all", "--budget", "1s", "--library", "default")
+    assert "--library is now --libhdf5" in result.stderr
     result = run("inspect", source, "t", "--fixes", "NetCDF4", "--no-sample")
     assert "--fixes is now --tool" in result.stderr
     for words in (("view", source, "--save", "x.txt"), ("inspect", source, "--html", "x.txt")):
@@ -122,6 +124,7 @@ def test_each_option_has_one_meaning_in_all_commands() -> None:
                 spelled.setdefault(word, set()).add(name)
     of_product = {name for name in COMMANDS if name not in OF_THE_LAB}
     assert not spelled.get("--out")
+    assert not spelled.get("--library")
     assert not spelled.get("--seconds", set()) & of_product
     writers = {"repack", "fix", "trace", "index", "view", "inspect", "sample"}
     assert spelled["-o"] == spelled["--output"] >= writers

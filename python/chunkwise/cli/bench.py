@@ -75,8 +75,8 @@ def _properties() -> str:
 )
 @click.option(
     "--libhdf5",
-    "--library",
-    "libhdf5",
+    cls=values.Renamed,
+    former="--library",
     metavar="LIBRARY,...",
     help="Which libhdf5 is measured: 'default' (h5py's), a libhdf5.so for the readers libhdf5 "
     "and chunkwise, that of a wheel such as h5py==3.8.0, or another Python that has h5py.",

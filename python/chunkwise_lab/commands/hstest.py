@@ -58,8 +58,8 @@ option = partial(click.option, show_default=True)
 )
 @click.option(
     "--libhdf5",
-    "--library",
-    "libhdf5",
+    cls=Renamed,
+    former="--library",
     metavar="LIBRARY,...",
     default="default",
     help="Through which libhdf5: 'default' (h5py's), a libhdf5.so for the readers libhdf5 and "

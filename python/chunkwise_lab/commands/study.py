@@ -104,8 +104,8 @@ class Studies(click.Command):
 @click.option("--reader", "readers", metavar="NAME,...", help="These readers alone.")
 @click.option(
     "--libhdf5",
-    "--library",
-    "libhdf5",
+    cls=Renamed,
+    former="--library",
     metavar="LIBRARY,...",
     help="Further libraries, if an experiment compares them: a libhdf5.so, or that of a wheel, "
     "such as h5py==3.8.0. The system's are found.",
