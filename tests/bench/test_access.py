@@ -112,7 +112,7 @@ def test_parse(text: str, expected: Access) -> None:
 REFUSED = (
     "1x5;row=1x1x6;row=1x1x0;=1x1x1;row=stored;time;row,all;lines;Plane;line:3;random:0;"
     "random:many;random:2.5;line:1:2;1x1x5@0,0,1;1x1x5@sideways;[0:0];[::-1];[a];[0] | ;"
-    "[0] | [1:1];[0] | [3];[9];list:nowhere.txt;row=1xb;row=1x:x::;:x:"
+    "[0] | [1:1];[0] | [3];[9];list:nowhere.txt;row=1xb;row=1x:x::;:x:;t:time=all"
 )
 
 

@@ -119,6 +119,8 @@ def _named(text: str) -> tuple[str, str]:
     name, equals, spec = text.partition("=")
     if not equals or name.startswith(("[", "list:")):
         return "", text
+    if ":" in name:
+        raise UsageError(f"access pattern '{text}': a name has no colon. {HOW_TO_WRITE}")
     return name, spec
 
 
