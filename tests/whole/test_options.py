@@ -97,6 +97,8 @@ def test_former_spellings_say_the_new_one(source: Path, tmp_path: Path) -> None:
     for words in (("view", source, "--save", "x.txt"), ("inspect", source, "--html", "x.txt")):
         refused = CliRunner().invoke(cli, [str(word) for word in words])
         assert f"{words[2]} is now --output" in refused.stderr
+    result = run("run", "--env", "--cache", "3MiB", "--keep", "4MiB")
+    assert "CHUNKWISE_CACHE_NBYTES=4194304" in result.stdout
     program = [sys.executable, "-c", "import sys; assert sys.argv[1:] == ['--out', 'x']"]
     # What a program is given is not ours.
     result = run("trace", "-o", tmp_path / "t.json", "--", *program, "--out", "x")
@@ -167,6 +169,7 @@ def test_a_chunk_may_name_dimensions(source: Path, tmp_path: Path) -> None:
             "t:time=10,lat=5": (10, 5, 100),
             "lat=all,lon=4,time=2": (2, 100, 4),
             "t:lon=20": (40, 100, 20),
+            "t:all": (40, 100, 100),
         }.items()
     ):
         out = tmp_path / f"{number}.h5"
@@ -189,9 +192,10 @@ def test_a_chunk_may_name_dimensions(source: Path, tmp_path: Path) -> None:
 
 def test_bench_takes_the_same_names_for_chunks_and_access(source: Path) -> None:
     result = run(
-        "bench", source, "t", "--access", "lat=1,lon=1", "--chunk", "stored,time=all,lat=2,time=5",
+        "bench", source, "t", "--access", "lat=1,lon=1", "--chunk", "all,time=all,lat=2,time=5",
         "--reader", "h5py", "--budget", "3s",
     )  # fmt: skip
+    assert "chunks 40x100x100" in result.output
     assert "chunks 40x2x100" in result.output
     assert "chunks 5x100x100" in result.output
 

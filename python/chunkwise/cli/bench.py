@@ -86,7 +86,7 @@ def _properties() -> str:
     "--chunk",
     metavar="SHAPE,...",
     help="Compare with other chunk shapes, written to scratch files: such as 1x30x9x717, "
-    "time=365,lat=20 (names; others whole), auto, whole (one chunk), contiguous, stored.  "
+    "time=365,lat=20 (names; others whole), auto, all (one chunk), contiguous, stored.  "
     "[default: stored]",
 )
 @click.option(

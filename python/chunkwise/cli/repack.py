@@ -65,8 +65,8 @@ Exit code:
     "chunks",
     multiple=True,
     metavar="RULE",
-    help="[PATTERN:]SHAPE, as in t2m:365x20x20, or by names, as in t2m:time=365,lat=20; or auto, "
-    "contiguous, stored.  May be repeated.",
+    help="[PATTERN:]SHAPE, as in t2m:365x20x20, or by names, as in t2m:time=365,lat=20; or all "
+    "(one chunk), auto, contiguous, stored.  May be repeated.",
 )
 @click.option(
     "--filter",

@@ -69,7 +69,7 @@ class Renamed(click.Option):
         for former in self.former:
             if former in opts:
                 echo(f"chunkwise: {former} is now {self.opts[-1]}: write that", err=True)
-                opts = {**opts, str(self.name): opts[former]}
+                opts = {str(self.name): opts[former], **opts}
         return super().consume_value(ctx, opts)
 
 

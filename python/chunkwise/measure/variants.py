@@ -111,8 +111,6 @@ def suitable_chunks(target: Target, accesses: Sequence[Access]) -> tuple[int, ..
 
 
 def _shape(target: Target, text: str, accesses: Sequence[Access]) -> tuple[int, ...] | None:
-    if text == "whole":
-        return target.shape
     around = Surroundings(target.file, target.dataset)
     shape = chunk_by_names(text, target.shape, around, target.where) or parse_shape(text)
     if shape == "stored":

@@ -21,10 +21,16 @@ class Around(Protocol):
         """The names of its dimensions, None for one without; empty if none has one."""
 
 
+# One chunk for all of a dataset.
+WHOLE: Final = ("all", "whole")
+
+
 def chunk_by_names(
     text: str, shape: tuple[int, ...], around: Around | None, where: str
 ) -> tuple[int, ...] | None:
-    """Turn ``time=365,y=20,x=20`` into a chunk shape; None if it names no dimension."""
+    """Turn ``time=365,y=20,x=20`` or ``all`` into a chunk shape; None if it is neither."""
+    if text in WHOLE:
+        return shape
     # A chunk holds all of a dimension that is not named.
     found = named_lengths(text)
     if not found:

@@ -18,6 +18,7 @@ from chunkwise.files.opening import hint
 from chunkwise.grammar import Pipeline, Shape, ShapeWord, parse_shape
 from chunkwise.grammar.codecs import ALIASES, CODECS
 from chunkwise.names import printable
+from chunkwise.patterns.around import WHOLE
 
 
 @dataclass(frozen=True)
@@ -213,7 +214,7 @@ def _filter_rules(filters: FilterRules) -> Iterable[Rule[FilterSetting]]:
 
 
 def _chunk_setting(shape: str, text: str) -> ChunkSetting:
-    if "=" in shape:
+    if "=" in shape or shape in WHOLE:
         return Named(shape)
     setting = parse_shape(shape)
     if setting == ():
