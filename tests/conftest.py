@@ -14,8 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+import hdf5plugin
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Workers of xdist inherit HDF5_PLUGIN_PATH, by which libhdf5 loads plugins without telling them
+# whose functions they are to call: only `register` tells it.  Not in processes that tests start,
+# whose files may be open already.
+hdf5plugin.register()
 
 # How long an example takes says nothing on a machine that others use.  Examples share the fixtures
 # of a test: each writes its file anew.
