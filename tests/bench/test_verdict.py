@@ -9,7 +9,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from chunkwise.errors import UsageError
+from chunkwise.measure.saved import Sample
 from chunkwise.measure.verdict import FACTOR_OF_FEW, FEWEST, THRESHOLD, Verdict, verdict
+from chunkwise.trials.trial import Measurement, Trial
 
 times = st.floats(1e-6, 1e5)
 samples = st.lists(times, min_size=1, max_size=10)
@@ -158,3 +160,20 @@ def test_errors_are_as_rare_as_documented() -> None:
             assert wrong <= 0.06, (noise, repeats)
             assert contradicted <= 0.02, (noise, repeats)
             assert found_twice >= 0.4, (noise, repeats)
+
+
+@pytest.mark.parametrize(
+    ("page_cache", "operation", "cpu_s", "share"),
+    [("warm", "read", 1.0, 0.5), ("warm", "read", 3.0, 1.0), ("warm", "read", None, 1.0),
+     ("cold", "read", 1.0, 1.0), ("warm", "write", 1.0, 1.0)],
+)  # fmt: skip
+def test_reads_from_memory_are_judged_without_waits(
+    page_cache: Any, operation: Any, cpu_s: float | None, share: float
+) -> None:
+    trial = Trial("f", "d", "x", (1,), "h5py", page_cache=page_cache, operation=operation)
+    found = Measurement(trial, "ok", total_s=8.0, elapsed_s=2.0, cpu_s=cpu_s)
+    assert found.judged_share == share
+    # What is read back of a saved run is judged alike.
+    total_cpu_s = None if cpu_s is None else 8.0 * cpu_s / 2.0
+    saved = Sample({"operation": operation}, "all", [8.0], [total_cpu_s], page_cache=page_cache)
+    assert saved.worked_s == [8.0 * share]

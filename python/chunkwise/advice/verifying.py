@@ -108,7 +108,7 @@ class Proof:
     part: Part  # Of which data
     # For each layout and pattern name; of layouts that failed, nothing.
     timings: dict[Layout, dict[str, Timing]] = field(default_factory=dict)
-    # The same repeat by repeat, for the judge.
+    # What the judge counts of each repeat.
     samples: dict[Layout, dict[str, tuple[float, ...]]] = field(default_factory=dict)
     # What chunkwise takes for each pattern of the present layout.
     ours: dict[str, Timing] = field(default_factory=dict)
@@ -236,16 +236,17 @@ def measure(
     for layout, one, is_ours in cells:
         cell = _cell(results, part, layout, one, CHUNKWISE if is_ours else problem.reader_name)
         samples = () if cell is None else _samples(cell, part, layout, one, problem)
-        timing = None if cell is None else _timing(cell, part, samples)
+        timing = None if cell is None else _timing(cell, part, [total_s for total_s, _ in samples])
+        judged = tuple(judged_s for _, judged_s in samples)
         if timing is None:
             if cell is not None and cell.problem is not None:
                 proof.failed[layout] = str(cell.problem.error)
         elif is_ours:
             proof.ours[one.pattern.name] = timing
-            proof.ours_samples[one.pattern.name] = samples
+            proof.ours_samples[one.pattern.name] = judged
         else:
             proof.timings.setdefault(layout, {})[one.pattern.name] = timing
-            proof.samples.setdefault(layout, {})[one.pattern.name] = samples
+            proof.samples.setdefault(layout, {})[one.pattern.name] = judged
     # A layout without a pattern's figures has no answer.
     for layout in list(proof.timings):
         if len(proof.timings[layout]) < len(requested):
@@ -337,13 +338,12 @@ def _cell(
 
 def _samples(
     cell: Cell, part: Part, layout: Layout, one: Requested, problem: Problem
-) -> tuple[float, ...]:
-    """Return the seconds of each repeat, for the pattern on the whole dataset."""
+) -> list[tuple[float, float]]:
+    """Return the seconds of each repeat for the pattern on the whole dataset, and those judged."""
     scale = 1.0 if part.whole else _scale(part, layout, one, problem)
-    found = [m.total_s for m in cell.succeeded]
-    if is_alone(one.pattern, cell.reader):
-        found = [_of_one(m) for m in cell.succeeded]
-    return tuple(seconds * scale for seconds in found if seconds is not None)
+    alone = is_alone(one.pattern, cell.reader)
+    found = [(_of_one(m) if alone else m.total_s, m.judged_share) for m in cell.succeeded]
+    return [(s * scale, s * scale * share) for s, share in found if s is not None]
 
 
 def _of_one(measured: Measurement) -> float | None:

@@ -199,10 +199,12 @@ class Measured:
             before = self._done.get((number, "before"), [])
             after = self._done.get((number, "after"), [])
             of_one = question.promised.of_one_read
-            totals = [
-                [s for one in each if (s := one.mean_s if of_one else one.total_s)]
+            measured = [
+                [(one.mean_s if of_one else one.total_s, one.judged_share) for one in each]
                 for each in (before, after)
             ]
+            totals = [[s for s, _ in each if s] for each in measured]
+            slow, fast = ([s * share for s, share in each if s] for each in measured)
             if number in self._reasons or not all(totals):
                 reason = self._reasons.get(number, "there was no time to measure it")
                 found.append(replace(question.promised, reason=reason))
@@ -213,7 +215,7 @@ class Measured:
                     question.promised,
                     before=spread(totals[0]),
                     after=spread(totals[1]),
-                    verdict=verdict(totals[0], totals[1]).word,
+                    verdict=verdict(slow, fast).word,
                     repeats=min(map(len, totals)),
                     estimated=any(one.extrapolated for one in (*before, *after)),
                 )

@@ -11,7 +11,7 @@ from chunkwise.measure.axes import AXES
 from chunkwise.measure.space import Point
 from chunkwise.measure.target import Target
 from chunkwise.measure.variants import Variant
-from chunkwise.measure.verdict import Spread, spread, worked
+from chunkwise.measure.verdict import Spread, spread
 from chunkwise.patterns.pattern import Access
 from chunkwise.trials.pagecache import PageCache
 from chunkwise.trials.trial import Measurement, Operation, Trial
@@ -113,15 +113,7 @@ class Cell:
     @property
     def worked_s(self) -> list[float]:
         """What is judged of the repeats: seconds without the waiting for a processor."""
-        counts = self.page_cache == "warm" and self.operation == "read"
-        return [
-            worked(
-                m.total_s,
-                m.total_s * m.cpu_s / m.elapsed_s if counts and m.cpu_s and m.elapsed_s else None,
-            )
-            for m in self.succeeded
-            if m.total_s
-        ]
+        return [m.total_s * m.judged_share for m in self.succeeded if m.total_s]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from typing import Any, Final
 
 from chunkwise.errors import UsageError
 from chunkwise.measure import store
-from chunkwise.measure.verdict import worked
 from chunkwise.names import printable
 from chunkwise.trials.trial import BOUNDS, FACTS, Measurement, Trial
 
@@ -55,7 +54,8 @@ class Sample:
         """What is judged: `total_s` without the waiting for a processor."""
         if self.page_cache != "warm" or self.parameters.get("operation", "read") != "read":
             return self.total_s
-        return [worked(*times) for times in zip(self.total_s, self.cpu_s, strict=True)]
+        times = zip(self.total_s, self.cpu_s, strict=True)
+        return [min(total_s, cpu_s) if cpu_s else total_s for total_s, cpu_s in times]
 
 
 @dataclass(frozen=True)

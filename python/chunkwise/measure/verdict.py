@@ -136,14 +136,6 @@ def within(values: Sequence[float], most: float) -> bool | None:
     return Verdict("cannot tell", ratio, ratio / half, ratio * half).reaches(1)
 
 
-def worked(total_s: float, cpu_s: float | None) -> float:
-    """Return a repeat's seconds without those in which the process had no processor."""
-    # For reads from memory, which wait for nothing but a processor that others have: what is left
-    # is the same on a busy machine as on a quiet one.  Several threads have more processor time
-    # than that, and their waiting stays in.
-    return min(total_s, cpu_s) if cpu_s else total_s
-
-
 def check_threshold(threshold: float) -> None:
     """Raise UsageError for a threshold that separates nothing."""
     if not 1 < threshold < math.inf:

@@ -180,6 +180,17 @@ class Measurement:
             return None
         return self.total_s / self.total_operations
 
+    @property
+    def judged_share(self) -> float:
+        """What a judge counts of its seconds: those in which the process had a processor."""
+        # Reads from memory wait for nothing but a processor that others have: what is left is the
+        # same on a busy machine as on a quiet one.  Several threads have more processor time than
+        # that, and their waiting stays in.
+        from_memory = self.trial.page_cache == "warm" and self.trial.operation == "read"
+        if not from_memory or not self.cpu_s or not self.elapsed_s:
+            return 1.0
+        return min(1.0, self.cpu_s / self.elapsed_s)
+
     def to_record(self) -> dict[str, Any]:
         """Return one flat row: the trial's parameters, the figures, the environment."""
         own = {f.name: getattr(self, f.name) for f in fields(self)}
