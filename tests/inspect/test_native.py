@@ -206,6 +206,11 @@ def test_a_file_that_this_process_writes_is_left_to_libhdf5(tmp_path: Path) -> N
 @example(at=944, byte=0)  # The name of an attribute, cut short
 @example(at=949, byte=65)  # Its end
 @example(at=1048, byte=0)  # A block of a header without bytes
+@example(at=956, byte=0)  # A string of no bytes
+@example(at=938, byte=1)  # The length of an attribute's name, which is none
+@example(at=940, byte=1)  # That of its datatype, and of its dataspace: cut short
+@example(at=942, byte=1)
+@example(at=904, byte=1)  # A shape that compact values do not fill
 @example(at=16, byte=1)  # Names in a node of a group
 @example(at=16, byte=74)
 @example(at=18, byte=0)  # Its children

@@ -46,22 +46,23 @@ impl Attribute {
         let flags = fields.u8()? & if version == 1 { 0 } else { 3 };
         let lens = [fields.u16()?, fields.u16()?, fields.u16()?];
         let charset = Charset::of(if version == 3 { fields.u8()? } else { 0 });
-        let padded = |len: u16| match version {
-            1 => u64::from(len).next_multiple_of(8),
-            _ => u64::from(len),
-        };
-        let [name_len, datatype_len, dataspace_len] = lens.map(padded);
-        let stored = fields.take(name_len)?;
+        // To the next multiple of 8.
+        let gap = |len: u16| if version == 1 { u64::from(len.wrapping_neg() % 8) } else { 0 };
+        let stored = fields.take(lens[0].into())?;
+        fields.skip(gap(lens[0]))?;
         // As libhdf5 does, which takes any last byte for the end (H5O__attr_decode).
         let len = usize::from(lens[0]).checked_sub(1);
         let name = until_zero(len.and_then(|len| stored.get(..len)).unwrap_or_default()).to_vec();
-        if Some(name.len()) != len {
+        if name.is_empty() || Some(name.len()) != len {
             return Err(fields.wrong("its name has another length than stated"));
         }
-        let datatype_fields = fields.part(datatype_len)?;
+        // What lies between is no part of either.
+        let datatype_fields = fields.part(lens[1].into())?;
+        fields.skip(gap(lens[1]))?;
         let (datatype, datatype_message) =
             datatype(context, source, datatype_fields, flags & 1 != 0)?;
-        let mut dataspace_fields = fields.part(dataspace_len)?;
+        let mut dataspace_fields = fields.part(lens[2].into())?;
+        fields.skip(gap(lens[2]))?;
         let dataspace = match flags & 2 != 0 {
             true => {
                 let found = shared::find(context, source, kind::DATASPACE, &mut dataspace_fields)?;

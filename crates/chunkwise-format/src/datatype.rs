@@ -209,6 +209,9 @@ fn read(fields: &mut Fields<'_>, levels: usize) -> Result<Datatype, FormatError>
     }
     let flags = Flags(fields.number(3)? as u32);
     let nbytes = fields.u32()?;
+    if nbytes == 0 {
+        return Err(fields.wrong("its elements have no bytes"));
+    }
     let head = Head { version, nbytes, flags };
     let class = match number {
         0 => {

@@ -40,6 +40,8 @@ pub mod kind {
 
 /// Bytes before the messages of a header of version 1.
 const OLD_HEAD_LEN: u64 = 16;
+/// And of a message of such a header, without its data.
+const OLD_MESSAGE_LEN: u64 = 8;
 /// The most bytes before the messages of a header of version 2.
 const MOST_HEAD_LEN: u64 = 34;
 /// Bytes of a checksum.
@@ -129,6 +131,10 @@ impl<'a> Header<'a> {
         fields.skip(2)?;
         let count = fields.u16()?;
         let (reference_count, nbytes) = (fields.u32()?, fields.u32()?);
+        // As HDF5 2.0 does.
+        if count > 0 && u64::from(nbytes) < OLD_MESSAGE_LEN {
+            return Err(place.wrong("it has no room for the messages that it says it has"));
+        }
         let all = source.read(place, OLD_HEAD_LEN.saturating_add(nbytes.into()))?;
         let mut header = Self {
             address: place.address,

@@ -257,7 +257,7 @@ impl Listing<'_> {
         let shape = Dims::from_slice(dataspace.shape());
         let whole = dataspace.count()?.checked_mul(datatype.nbytes.into())?;
         let stored = match object.layout().ok()?? {
-            Layout::Compact(bytes) => StoredFacts::Compact(bytes.len() as u64),
+            Layout::Compact(bytes) if bytes.len() as u64 == whole => StoredFacts::Compact(whole),
             Layout::Contiguous { address: None, nbytes: Some(_) } => StoredFacts::Contiguous(0),
             Layout::Contiguous { address: Some(at), nbytes: Some(nbytes) } => {
                 let begin = self.metadata.file.superblock().base.checked_add(at)?;

@@ -38,7 +38,7 @@ GIVEN_BACK_NBYTES: Final = 32 << 20
 HUGE_NBYTES: Final = 4 << 20
 # Chunks of libhdf5 from this size on are first mapped one by one.  When such a one is freed, glibc
 # takes the next ones of that size from its heap (M_MMAP_THRESHOLD): as many are fresh once more.
-MAPPED_NBYTES: Final = (1 << 20) + 1
+_MAPPED_NBYTES: Final = (1 << 20) + 1
 # Runs that are so far apart are not fetched ahead by processors, whose caches hold about so much.
 _FAR_NBYTES: Final = 512
 _NEAR_NBYTES: Final = 4 << 20
@@ -427,7 +427,7 @@ def _fresh_nbytes(
         kept = float(each * _UNDER_WORK if pattern.writes else max(each, reader.cache_nbytes))
     else:
         # A chunk leaves the cache when the next one is there.
-        kept = (reader.cache_nbytes // max(1, each) + 1) * each * (1 + (each >= MAPPED_NBYTES))
+        kept = (reader.cache_nbytes // max(1, each) + 1) * each * (1 + (each >= _MAPPED_NBYTES))
     if each >= GIVEN_BACK_NBYTES and each > reader.cache_nbytes:
         kept = loads * each
     chunks = min(loads * each, kept)
